@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgejsv
 
 from .kernels import ICM, Diagonal, ScalarKernel, Scaled, total
 from .regression import Coupled, CoupledCarrier, Factor, Sites, make_carrier, make_engine, make_solver
@@ -17,9 +18,23 @@ from .regression import Coupled, CoupledCarrier, Factor, Sites, make_carrier, ma
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'Channel', 'channels', 'Decoupled', 'Bank', 'DecoupledCarrier']
+__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'Decoupled', 'decouples', 'Bank', 'DecoupledCarrier']
 
 # %% ../nbs/06_icm.ipynb #c8
+def eigen_system(B: Array) -> tuple[Array, Array, Array]:
+    """Nonzero eigenvalues (r,) of a covariance, falling, their vectors (n, r), and a basis (n, n - r) of the null space."""
+    sd = np.sqrt(np.diag(B))
+    scale = np.where(sd > 0, sd, 1.0)
+    correlations, W = np.linalg.eigh(B / np.outer(scale, scale))
+    kept = correlations > 1e-14 * len(B)
+    if not kept.any():
+        return np.zeros(0), np.zeros((len(B), 0)), np.eye(len(B))
+    root = sd[:, None] * W[:, kept] * np.sqrt(correlations[kept])
+    values, U, _, work, _, _ = dgejsv(root, joba=0, jobu=1, jobv=3)
+    rank = int(kept.sum())
+    return (values[:rank] * work[0] / work[1]) ** 2, U[:, :rank], U[:, rank:]
+
+# %% ../nbs/06_icm.ipynb #c11
 @dataclass(frozen=True)
 class Channel:
     """Coordinates of the outputs (columns of `basis`, (n, c)) that follow the kernel `xi * unit` independently."""
@@ -39,21 +54,19 @@ def _split(k: ScalarKernel) -> tuple[ScalarKernel, float]:
     return (k.k if isinstance(k, Scaled) else k), k.variance
 
 
-def channels(kernel: ICM | Diagonal, tolerance: float = 1e-12) -> tuple[list[Channel], Array]:
+def channels(kernel: ICM | Diagonal) -> tuple[list[Channel], Array]:
     """The channels of a kernel that decouples, and a basis (n, c) of the outputs that it says are zero."""
     if isinstance(kernel, Diagonal):
         unit, kernels = np.eye(kernel.n_tasks), kernel.kernels
         groups = [(k, unit[:, [i for i, other in enumerate(kernels) if other == k]]) for k in dict.fromkeys(kernels)]
         return [Channel(*_split(k), basis) for k, basis in groups], np.zeros((kernel.n_tasks, 0))
     unit_kernel, variance = _split(kernel.k)
-    xi, U = np.linalg.eigh(variance * kernel.B)
-    level = np.cumsum(np.r_[True, np.diff(xi) > tolerance * max(xi[-1], 0.0)])
-    found = [(float(xi[level == i].mean()), U[:, level == i]) for i in np.unique(level)]
-    positive = [Channel(unit_kernel, x, basis) for x, basis in found if x > tolerance * xi[-1]]
-    null = [basis for x, basis in found if not x > tolerance * xi[-1]]
-    return positive, np.hstack([np.zeros((kernel.n_tasks, 0)), *null])
+    xi, U, null = eigen_system(variance * kernel.B)
+    level = np.cumsum(np.r_[True, np.abs(np.diff(xi)) > 1e-12 * xi[1:]])
+    same = [level == i for i in np.unique(level)] if len(xi) else []
+    return [Channel(unit_kernel, float(xi[at].mean()), U[:, at]) for at in same], null
 
-# %% ../nbs/06_icm.ipynb #c11
+# %% ../nbs/06_icm.ipynb #c14
 class Decoupled:
     """Solver for kernels that decouple, when every row has all outputs: one factor for each channel."""
 
@@ -125,13 +138,18 @@ class Decoupled:
         mean, cov = self.moments(X)
         return mean, cov, total(dmeans), np.moveaxis(self._spread(dvariances), 1, -1)
 
-# %% ../nbs/06_icm.ipynb #c13
+# %% ../nbs/06_icm.ipynb #c16
+def decouples(kernel: ICM | Diagonal) -> bool:
+    """Whether the channels say all that the kernel says."""
+    return kernel.kappa() > 0 and all(np.linalg.eigvalsh(B)[0] > -1e-13 * B.max() for _, B in kernel.terms)
+
+# %% ../nbs/06_icm.ipynb #c17
 @make_solver.register(ICM)
 @make_solver.register(Diagonal)
 def _(kernel: Any, eta: float, complete: bool) -> Any:
-    return Decoupled(kernel, eta) if complete and kernel.kappa() > 0 else Coupled(kernel, eta)
+    return Decoupled(kernel, eta) if complete and decouples(kernel) else Coupled(kernel, eta)
 
-# %% ../nbs/06_icm.ipynb #c21
+# %% ../nbs/06_icm.ipynb #c25
 class Bank:
     """Layers of one unit-variance kernel at N candidates: channels that differ in their variance only."""
 
@@ -155,7 +173,7 @@ class Bank:
         quad = np.sum(parts * parts, axis=1) @ (1 / (self.xi * d))
         return step, float(self.ranks @ np.log(d / self.ridges)), float(quad)
 
-# %% ../nbs/06_icm.ipynb #c22
+# %% ../nbs/06_icm.ipynb #c26
 class DecoupledCarrier:
     """Mean and covariance at N candidates for kernels that decouple, when every row has all outputs."""
 
@@ -203,9 +221,8 @@ class DecoupledCarrier:
         """Spectral norms (N,), eq (6)."""
         return np.max([np.max(b.xi[:, None] * b.var, axis=0) for b in self.banks], axis=0)
 
-# %% ../nbs/06_icm.ipynb #c23
+# %% ../nbs/06_icm.ipynb #c27
 @make_carrier.register(ICM)
 @make_carrier.register(Diagonal)
 def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
-    fast = complete and kernel.kappa() > 0
-    return DecoupledCarrier(kernel, eta, X) if fast else CoupledCarrier(kernel, eta, X)
+    return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)

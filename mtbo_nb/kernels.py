@@ -68,11 +68,11 @@ def as_psd(name: str, B: ArrayLike) -> Array:
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, got {matrix.shape}")
     size = np.abs(matrix).max()
-    if np.abs(matrix - matrix.T).max() > 1e-10 * size:
+    if np.abs(matrix - matrix.T).max() > 1e-6 * size:
         raise ValueError(f"{name} must be symmetric, got a difference of {np.abs(matrix - matrix.T).max():.3g}")
     symmetric = (matrix + matrix.T) / 2
     smallest = float(np.linalg.eigvalsh(symmetric)[0])
-    if smallest < -1e-10 * size:
+    if smallest < -1e-6 * size:
         raise ValueError(f"{name} must be positive semi-definite, got the eigenvalue {smallest:.3g}")
     return symmetric
 

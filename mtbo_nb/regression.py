@@ -97,7 +97,7 @@ class Factor:
         return len(self.L)
 
     def extend(self, cross: Array, block: Array, values: Array) -> None:
-        """Add r rows: covariance with the old ones (m, r), among themselves with the ridge (r, r), values (r, columns)."""
+        """Add r rows: covariance with the old ones (m, r) and with the ridge among themselves (r, r); values (r, c)."""
         S = self.whiten(cross)
         M = self._root(block - S.T @ S)
         top = np.hstack([self.L, np.zeros_like(S)])
@@ -128,7 +128,7 @@ class Factor:
                 self.jitter = jitter
                 warnings.warn(f"a covariance was singular to rounding: added {jitter:.1e} to it", stacklevel=2)
             return root
-        raise LinAlgError("a covariance is not positive definite, even with jitter: is the kernel valid, eta too small?")
+        raise LinAlgError("a covariance is not positive definite, even with jitter: is eta too small?")
 
 # %% ../nbs/01_regression.ipynb #c28
 class Solver(Protocol):
@@ -253,7 +253,9 @@ def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     low = variance < 0
     count = int(np.count_nonzero(low))
     if count and variance.min() < -1e-6 * scale:
-        raise FloatingPointError(f"a variance is {variance.min():.2e} where the prior's is {scale:.2e}: eta is too small")
+        raise FloatingPointError(
+            f"a variance is {variance.min():.2e} where the prior's is {scale:.2e}: eta is too small"
+        )
     return (np.where(low, 0.0, variance), count) if count else (variance, 0)
 
 # %% ../nbs/01_regression.ipynb #c35
@@ -380,7 +382,7 @@ def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     Returns
     -------
     Posterior
-        With `update`, `mean`, `cov`, `norm`, `joint`, `sample`, `logdet`. The implementation is chosen by the kernel's type.
+        With `update`, `mean`, `cov`, `norm`, `joint`, `sample`, `logdet`; the kernel's type picks the implementation.
 
     Raises
     ------
@@ -412,7 +414,9 @@ class Sites:
     def cross(self, sites: Any) -> Array:
         """Prior covariance of the given sites (r,) with all sites, shape (r, M)."""
         points, outputs = np.divmod(np.asarray(sites), self.n)
-        blocks = total(k._cross(self.X[points], self.X)[:, :, None] * B[outputs][:, None, :] for k, B in self.kernel.terms)
+        blocks = total(
+            k._cross(self.X[points], self.X)[:, :, None] * B[outputs][:, None, :] for k, B in self.kernel.terms
+        )
         return blocks.reshape(len(points), len(self))
 
     def variance(self) -> Array:

@@ -16,8 +16,8 @@ from .kernels import Array, as_points, as_positive
 
 # %% auto #0
 __all__ = ['as_weights', 'Scalarization', 'linear_weights', 'Linear', 'WeakestLink', 'chebyshev_weights', 'Chebyshev',
-           'pareto_mask', 'hypervolume', 'hypervolume_constant', 'sphere_weights', 'Hypervolume', 'cumulative_regret',
-           'bayes_regret', 'time_average', 'hypervolume_regret']
+           'pareto_mask', 'hypervolume', 'hypervolume_constant', 'sphere_weights', 'LineOfSight', 'Hypervolume',
+           'cumulative_regret', 'bayes_regret', 'time_average', 'hypervolume_regret']
 
 # %% ../nbs/03_scalarization.ipynb #c5
 def as_weights(weights: ArrayLike, n: int | None = None) -> Array:
@@ -34,7 +34,7 @@ def as_weights(weights: ArrayLike, n: int | None = None) -> Array:
         w = np.array(weights, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"weights must be an array of numbers, got {weights!r}") from None
-    if w.ndim == 0 or w.shape[-1] != (w.shape[-1] or 1 if n is None else n):
+    if w.ndim == 0 or w.shape[-1] == 0 or n not in (None, w.shape[-1]):
         raise ValueError(f"weights must have one entry for each of {n or 'the'} outputs, got shape {w.shape}")
     if not (np.isfinite(w) & (w >= 0)).all():
         raise ValueError(f"weights must be finite and >= 0, got {w[~(np.isfinite(w) & (w >= 0))][0]} in them")
@@ -99,7 +99,21 @@ def _pair(Y: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
         raise ValueError(f"weights of shape {w.shape} do not fit Y of shape {y.shape}") from None
     return y, w
 
-# %% ../nbs/03_scalarization.ipynb #c13
+# %% ../nbs/03_scalarization.ipynb #c12
+def _as_reference(z: ArrayLike) -> Array:
+    """A reference point as a finite vector."""
+    if np.ndim(z) != 1:
+        raise ValueError(f"reference must be a vector, one number an output, got shape {np.shape(z)}")
+    return as_points("reference", np.asarray(z)[None])[0]
+
+
+def _above(y: Array, z: Array) -> Array:
+    """The outputs (..., n) measured from the reference (n,)."""
+    if y.shape[-1] != len(z):
+        raise ValueError(f"reference must have one number for each of {y.shape[-1]} outputs, got {len(z)}")
+    return y - z
+
+# %% ../nbs/03_scalarization.ipynb #c14
 def linear_weights(u: ArrayLike) -> Array:
     """The weights u / ||u||_1 for u (..., n) in the unit cube.
 
@@ -115,7 +129,7 @@ def linear_weights(u: ArrayLike) -> Array:
     w = as_weights(u)
     return w / w.sum(axis=-1, keepdims=True)
 
-# %% ../nbs/03_scalarization.ipynb #c14
+# %% ../nbs/03_scalarization.ipynb #c15
 class Linear(Scalarization):
     """The weighted sum of the outputs, s(y) = sum_i w_i y_i.
 
@@ -147,7 +161,7 @@ class Linear(Scalarization):
     def _draw(self, n: int, rng: np.random.Generator) -> Array:
         return linear_weights(1 - rng.random(n))  # 1 - [0, 1) is never 0
 
-# %% ../nbs/03_scalarization.ipynb #c19
+# %% ../nbs/03_scalarization.ipynb #c21
 class WeakestLink(Scalarization):
     """The smallest of n increasing functions, one for each output with a positive weight.
 
@@ -172,7 +186,7 @@ class WeakestLink(Scalarization):
         slopes = self._slopes(y, np.where(w > 0, w, 1.0))
         return np.where(np.arange(y.shape[-1]) == weakest, slopes, 0.0)
 
-# %% ../nbs/03_scalarization.ipynb #c21
+# %% ../nbs/03_scalarization.ipynb #c23
 def chebyshev_weights(u: ArrayLike) -> Array:
     """The weights alpha / ||alpha||_1 with alpha_i = ||u||_1 / u_i, for u (..., n) in the unit cube.
 
@@ -190,7 +204,7 @@ def chebyshev_weights(u: ArrayLike) -> Array:
         raise ValueError(f"u must be > 0 in every entry, got {direction.min()}")
     return linear_weights(direction.min(axis=-1, keepdims=True) / direction)
 
-# %% ../nbs/03_scalarization.ipynb #c22
+# %% ../nbs/03_scalarization.ipynb #c24
 class Chebyshev(WeakestLink):
     """The weakest output, s(y) = min_i w_i (y_i - z_i).
 
@@ -220,10 +234,10 @@ class Chebyshev(WeakestLink):
         weights: ArrayLike | Callable[[int, np.random.Generator], ArrayLike] | None = None,
     ):
         super().__init__(weights)
-        self.reference = None if reference is None else _as_vector("reference", reference)
+        self.reference = None if reference is None else _as_reference(reference)
 
     def _terms(self, y: Array, w: Array) -> Array:
-        return w * (y if self.reference is None else y - _as_vector("reference", self.reference, y.shape[-1]))
+        return w * (y if self.reference is None else _above(y, self.reference))
 
     def _slopes(self, y: Array, w: Array) -> Array:
         return w
@@ -234,12 +248,7 @@ class Chebyshev(WeakestLink):
     def _draw(self, n: int, rng: np.random.Generator) -> Array:
         return chebyshev_weights(1 - rng.random(n))
 
-
-def _as_vector(name: str, v: ArrayLike, n: int | None = None) -> Array:
-    """A finite vector of length n, or an error that names the argument."""
-    return as_points(name, np.atleast_1d(v)[None], n)[0]
-
-# %% ../nbs/03_scalarization.ipynb #c36
+# %% ../nbs/03_scalarization.ipynb #c38
 def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
     """Which rows of Y are dominated by no other row (every output is maximised).
 
@@ -263,7 +272,7 @@ def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
     [True, True, False]
     """
     y = _as_outputs("Y", Y)
-    mask = ~np.isnan(y).any(axis=1)
+    mask: NDArray[np.bool_] = np.asarray(~np.isnan(y).any(axis=1))
     if mask.any():
         ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in y[mask].T], axis=1)
         mask[mask] = moocore.is_nondominated(ranks.astype(float), maximise=True, keep_weakly=True)
@@ -277,7 +286,7 @@ def _as_outputs(name: str, Y: ArrayLike) -> Array:
         raise ValueError(f"{name} must have shape (points, outputs >= 1), got {y.shape}")
     return y
 
-# %% ../nbs/03_scalarization.ipynb #c48
+# %% ../nbs/03_scalarization.ipynb #c53
 def hypervolume(Y: ArrayLike, reference: ArrayLike) -> float:
     """The volume between the reference and what the rows of Y make attainable (every output is maximised).
 
@@ -304,7 +313,7 @@ def hypervolume(Y: ArrayLike, reference: ArrayLike) -> float:
     5.0
     """
     y = _as_outputs("Y", Y)
-    heights = y - _as_vector("reference", reference, y.shape[1])
+    heights = _above(y, _as_reference(reference))
     heights = heights[(heights > 0).all(axis=1)]
     if not np.isfinite(heights).all():
         raise ValueError("Y must be finite where it exceeds the reference, got inf: the volume is infinite")
@@ -320,7 +329,7 @@ def _staircase(heights: Array) -> float:
         return float(first[0])
     return float(first @ np.diff(np.maximum.accumulate(last), prepend=0.0))
 
-# %% ../nbs/03_scalarization.ipynb #c53
+# %% ../nbs/03_scalarization.ipynb #c58
 def hypervolume_constant(n: int) -> float:
     """The volume of the part of the n-dimensional unit ball with all coordinates >= 0."""
     return math.pi ** (n / 2) / (2**n * math.gamma(n / 2 + 1))
@@ -331,8 +340,39 @@ def sphere_weights(g: ArrayLike) -> Array:
     w = as_weights(np.abs(g))
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
 
-# %% ../nbs/03_scalarization.ipynb #c61
-class Hypervolume(WeakestLink):
+# %% ../nbs/03_scalarization.ipynb #c66
+class LineOfSight(WeakestLink):
+    """Distance seen from a shifted corner, min_i (clip(y)_i - z_i + shift) / w_i, with y clipped to [z, z + span]."""
+
+    def __init__(
+        self,
+        reference: ArrayLike,
+        span: float,
+        shift: float | None = None,
+        weights: ArrayLike | Callable[[int, np.random.Generator], ArrayLike] | None = None,
+    ):
+        super().__init__(weights)
+        self.reference = _as_reference(reference)
+        self.span = as_positive("span", span)
+        self.shift = self.span / max(len(self.reference) - 1, 1) if shift is None else as_positive("shift", shift)
+
+    def _terms(self, y: Array, w: Array) -> Array:
+        return (np.clip(_above(y, self.reference), 0.0, self.span) + self.shift) / w
+
+    def _slopes(self, y: Array, w: Array) -> Array:
+        above = _above(y, self.reference)
+        return np.where((above > 0) & (above < self.span), 1 / w, 0.0)
+
+    def lipschitz(self, weights: ArrayLike) -> float:
+        w = as_weights(weights, len(self.reference))
+        visible = w >= w.max() * self.shift / (self.span + self.shift) * (1 - 1e-12)  # may be the weakest
+        return float(1 / w[visible].min())
+
+    def _draw(self, n: int, rng: np.random.Generator) -> Array:
+        return sphere_weights(rng.standard_normal(n))
+
+# %% ../nbs/03_scalarization.ipynb #c68
+class Hypervolume(LineOfSight):
     """Random hypervolume score, shifted and clipped: s(y) = min_i ((clip(y)_i - z_i + shift) / w_i)^n.
 
     Parameters
@@ -356,45 +396,23 @@ class Hypervolume(WeakestLink):
     [2.778, 3.516]
     """
 
-    def __init__(
-        self,
-        reference: ArrayLike,
-        span: float,
-        shift: float | None = None,
-        weights: ArrayLike | Callable[[int, np.random.Generator], ArrayLike] | None = None,
-    ):
-        super().__init__(weights)
-        self.reference = _as_vector("reference", reference)
-        self.span = as_positive("span", span)
-        n = len(self.reference)
-        self.shift = self.span / max(n - 1, 1) if shift is None else as_positive("shift", shift)
+    def __call__(self, Y: ArrayLike, weights: ArrayLike) -> Array:
+        return super().__call__(Y, weights) ** len(self.reference)
 
-    def _heights(self, y: Array) -> Array:
-        z = _as_vector("reference", self.reference, y.shape[-1])
-        return np.clip(y - z, 0.0, self.span) + self.shift
-
-    def _terms(self, y: Array, w: Array) -> Array:
-        return (self._heights(y) / w) ** y.shape[-1]
-
-    def _slopes(self, y: Array, w: Array) -> Array:
-        n, above = y.shape[-1], y - self.reference
-        inside = (above > 0) & (above < self.span)
-        return np.where(inside, n * (self._heights(y) / w) ** (n - 1) / w, 0.0)
+    def gradient(self, Y: ArrayLike, weights: ArrayLike) -> Array:
+        n, distance = len(self.reference), super().__call__(Y, weights)[..., None]
+        return n * distance ** (n - 1) * super().gradient(Y, weights)
 
     def lipschitz(self, weights: ArrayLike) -> float:
-        w, height = as_weights(weights, len(self.reference)), self.span + self.shift
-        weakest = w[w >= w.max() * self.shift / height * (1 - 1e-12)].min()
-        return float(len(w) * (height / w.max()) ** (len(w) - 1) / weakest)
+        n, farthest = len(self.reference), (self.span + self.shift) / as_weights(weights).max()
+        return float(n * farthest ** (n - 1) * super().lipschitz(weights))
 
     def uniform_lipschitz(self) -> float:
         """The constant L', which bounds `lipschitz` for every unit vector of weights."""
         n, b = len(self.reference), self.shift
-        return n / b * (b**2 + (n - 1) * (self.span + b) ** 2) ** (n / 2)
+        return float(n / b * (b**2 + (n - 1) * (self.span + b) ** 2) ** (n / 2))
 
-    def _draw(self, n: int, rng: np.random.Generator) -> Array:
-        return sphere_weights(rng.standard_normal(n))
-
-# %% ../nbs/03_scalarization.ipynb #c82
+# %% ../nbs/03_scalarization.ipynb #c89
 def _pieces(weights: Array, width: int) -> list[Array]:
     """Split (M, n) weights so that no table of rows times width exceeds about a million numbers."""
     return np.array_split(weights, max(1, math.ceil(len(weights) * width / 2**20)))
@@ -405,11 +423,11 @@ def _as_picks(picks: ArrayLike, candidates: int) -> NDArray[np.intp]:
     index = np.asarray(picks)
     if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
         raise ValueError(f"picks must be a vector of integers, got {index.dtype} of shape {index.shape}")
-    if index.size and not (0 <= index.min() and index.max() < candidates):
+    if index.size and (index.min() < 0 or index.max() >= candidates):
         raise ValueError(f"picks must lie in 0..{candidates - 1}, got {index.min()}..{index.max()}")
     return index.astype(np.intp)
 
-# %% ../nbs/03_scalarization.ipynb #c83
+# %% ../nbs/03_scalarization.ipynb #c90
 def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
     """Running sum of what each pick falls short of the best, in the score of its own round.
 
@@ -447,7 +465,7 @@ def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: Array
     best = [scalarization(front, piece[:, None]).max(axis=-1) for piece in _pieces(w, front.size)]
     return np.cumsum(np.concatenate(best) - scalarization(outputs[index], w))
 
-# %% ../nbs/03_scalarization.ipynb #c85
+# %% ../nbs/03_scalarization.ipynb #c92
 def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
     """Mean over weights of what the best pick so far falls short of the best candidate.
 
@@ -487,7 +505,7 @@ def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLi
         total += (best - found).sum(axis=0)
     return total / len(w)
 
-# %% ../nbs/03_scalarization.ipynb #c87
+# %% ../nbs/03_scalarization.ipynb #c94
 def time_average(regret: ArrayLike) -> Array:
     """Running sums (..., T) divided by the number of rounds 1, ..., T."""
     sums = np.asarray(regret, dtype=float)
