@@ -16,9 +16,12 @@ from typing import Any
 
 import notebook
 from docutils import nodes
+from myst_parser.mdit_to_docutils.base import make_document
+from myst_parser.mocking import MockRSTParser
 from notebook import Cell, body, directives, is_exported, is_hidden
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 # Captions of the table of contents, and where their pages lie.
 CONTENTS = {
@@ -51,11 +54,30 @@ def defined_names(code: str) -> list[str]:
     return [name for name in dict.fromkeys(found) if not name.startswith("_")]
 
 
+class ApiEntry(SphinxDirective):
+    """The documentation of a public name, from its docstring, which is reStructuredText.
+
+    MyST's own `eval-rst` does the same, but pads the text with a line for every line of the notebook before it, ten
+    thousand a cell.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Let autodoc write the entry."""
+        module, _, name = self.arguments[0].rpartition(".")
+        is_class = inspect.isclass(getattr(importlib.import_module(module), name))
+        kind, options = ("class", "   :members:\n   :special-members: __call__\n") if is_class else ("function", "")
+        page = make_document()
+        page.settings, page.reporter = self.state.document.settings, self.state.document.reporter
+        page["source"] = self.state.document["source"]
+        MockRSTParser().parse(f".. auto{kind}:: {module}.{name}\n{options}", page)
+        return page.children
+
+
 def api_entry(module: str, name: str) -> Cell:
     """The text cell that documents a public name."""
-    is_class = inspect.isclass(getattr(importlib.import_module(module), name))
-    kind, options = ("class", "   :members:\n   :special-members: __call__\n") if is_class else ("function", "")
-    return text_cell(f"```{{eval-rst}}\n.. auto{kind}:: {module}.{name}\n{options}```")
+    return text_cell(f"```{{api-entry}} {module}.{name}\n```")
 
 
 def without_docstrings(code: str) -> str:
@@ -187,12 +209,22 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
             link += literal
 
 
+def leave_mathematics_alone(app: Sphinx, doctree: nodes.document) -> None:
+    r"""Hand unnumbered equations to MathJax as they stand: Sphinx adds a `split`, in which `\tag` is an error."""
+    for block in doctree.findall(nodes.math_block):
+        if not block.get("no-wrap") and not block.get("label"):
+            block["no-wrap"] = True
+            block[:] = [nodes.Text(rf"\[{block.astext()}\]")]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
     app.setup_extension("sphinx.ext.autodoc")
+    app.add_directive("api-entry", ApiEntry)
     app.add_config_value("nbdev_git_url", "", "env")
     app.add_config_value("nbdev_branch", "main", "env")
     app.connect("env-get-outdated", pages_that_list)
     app.connect("source-read", read_source)
     app.connect("doctree-read", link_names)
+    app.connect("doctree-read", leave_mathematics_alone)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

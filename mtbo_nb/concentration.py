@@ -115,7 +115,7 @@ def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float,
     Examples
     --------
     >>> round(tight_radius(logdet=0.0, norm_bound=1.0, noise_std=0.1, eta=0.1, delta=0.1), 3)
-    1.208
+    1.209
     """
     return math.hypot(as_nonnegative("norm_bound", norm_bound), _noise_term(logdet, noise_std, eta, delta))
 
@@ -280,7 +280,7 @@ class DataRadius:
     >>> from mtbo_nb.kernels import SE
     >>> radius = DataRadius(SE(0.2), norm_bound=1.0, noise_std=0.1, eta=0.1, delta=0.1)
     >>> round(radius.update([[0.5]], [[0.3]]).value, 3)
-    1.188
+    1.321
     """
 
     def __init__(
@@ -398,7 +398,7 @@ def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T:
     --------
     >>> from mtbo_nb.kernels import SE
     >>> max_information_gain(SE(0.2), [[0.0], [0.5], [1.0]], T=3, eta=0.1)
-    InformationGain(3.566 <= maximum <= 3.582, 3 rounds)
+    InformationGain(3.595 <= maximum <= 3.597, 3 rounds)
     """
     K, points = as_multitask(kernel), as_points("domain", getattr(domain, "X", domain))
     if T < 1 or int(T) != T:

@@ -630,7 +630,8 @@ def sample_correlations(
     eta: float = 1.0,
     truncation: float = 0.01,
     scale: tuple[float, float] | None = None,
-    steps: int = 600,
+    steps: int = 500,
+    max_steps: int = 4000,
     draws: int = 200,
     seed: int | np.random.Generator | None = None,
 ) -> CorrelationDraws:
@@ -644,8 +645,9 @@ def sample_correlations(
         Variances of all features, and the known matrices of the others (default: identities).
     unknown : sequence of int
         Features whose correlation matrices are unknown, each with its own LKJ prior.
-    steps, draws : int
-        Length of the chains (a third is burn-in), and number of thinned draws that are returned.
+    steps, max_steps, draws : int
+        The chains are `steps` long at first and are doubled until they agree or `max_steps` is reached; a third is
+        burn-in. Then so many thinned draws are returned.
 
     Raises
     ------
@@ -659,11 +661,16 @@ def sample_correlations(
         list(kernels), d, as_positive("noise_var", noise_var), matrices, list(unknown), eta, truncation, scale
     )
     dim = len(target.unknown) * (u * (u - 1) // 2)
-    walkers = max(2 * dim + 2, 8)
+    walkers = max(4 * dim, 8)
     start = emcee.State(0.1 * rng.standard_normal((walkers, dim)), random_state=_legacy_state(rng))
-    sampler = emcee.EnsembleSampler(walkers, dim, target)
+    moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.2)]  # mix better than the default here
+    sampler = emcee.EnsembleSampler(walkers, dim, target, moves=moves)
     sampler.run_mcmc(start, steps)
-    return _summarise(sampler, target, steps // 3, draws)
+    result = _summarise(sampler, target, draws)
+    while not result.converged and sampler.iteration < max_steps:
+        sampler.run_mcmc(None, sampler.iteration)
+        result = _summarise(sampler, target, draws)
+    return result
 
 
 def _legacy_state(rng: np.random.Generator) -> Any:
@@ -671,8 +678,9 @@ def _legacy_state(rng: np.random.Generator) -> Any:
     return np.random.RandomState(int(rng.integers(2**31))).get_state()
 
 # %% ../nbs/07a_correlation.ipynb #c79
-def _summarise(sampler: Any, target: _Target, burn: int, draws: int) -> CorrelationDraws:
-    """Thinned draws and diagnostics of a finished chain."""
+def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
+    """Thinned draws and diagnostics of the chains so far, without their first third."""
+    burn = sampler.iteration // 3
     chain = sampler.get_chain(discard=burn)
     tau = float(np.max(sampler.get_autocorr_time(discard=burn, quiet=True, tol=0)))
     flat, prob = sampler.get_chain(discard=burn, flat=True), sampler.get_log_prob(discard=burn, flat=True)

@@ -5,6 +5,7 @@
 # %% ../nbs/06_icm.ipynb #c2
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgejsv
 
-from .kernels import ICM, Diagonal, ScalarKernel, Scaled, total
-from .regression import Coupled, CoupledCarrier, Factor, Sites, make_carrier, make_engine, make_solver
+from .kernels import ICM, Diagonal, MultiTaskKernel, ScalarKernel, Scaled, total
+from mtbo_nb.regression import (
+    MEMORY,
+    Coupled,
+    CoupledCarrier,
+    Delayed,
+    Factor,
+    Sites,
+    make_carrier,
+    make_engine,
+    make_solver,
+)
 
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'Decoupled', 'decouples', 'Bank', 'DecoupledCarrier']
+__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'ChannelFactors', 'Decoupled', 'decouples', 'floored', 'Bank',
+           'by_unit', 'DecoupledCarrier', 'carried_bytes']
 
 # %% ../nbs/06_icm.ipynb #c8
 def eigen_system(B: Array) -> tuple[Array, Array, Array]:
-    """Nonzero eigenvalues (r,) of a covariance, falling, their vectors (n, r), and a basis (n, n - r) of the null space."""
+    """Nonzero eigenvalues (r,) of a covariance, falling; their vectors (n, r); a basis (n, n - r) of the null space."""
     sd = np.sqrt(np.diag(B))
     scale = np.where(sd > 0, sd, 1.0)
     correlations, W = np.linalg.eigh(B / np.outer(scale, scale))
@@ -30,7 +42,7 @@ def eigen_system(B: Array) -> tuple[Array, Array, Array]:
     if not kept.any():
         return np.zeros(0), np.zeros((len(B), 0)), np.eye(len(B))
     root = sd[:, None] * W[:, kept] * np.sqrt(correlations[kept])
-    values, U, _, work, _, _ = dgejsv(root, joba=0, jobu=1, jobv=3)
+    values, U, _, work, _, _ = dgejsv(root, joba=2, jobu=1, jobv=3)  # 2: rows of any scale
     rank = int(kept.sum())
     return (values[:rank] * work[0] / work[1]) ** 2, U[:, :rank], U[:, rank:]
 
@@ -67,8 +79,8 @@ def channels(kernel: ICM | Diagonal) -> tuple[list[Channel], Array]:
     return [Channel(unit_kernel, float(xi[at].mean()), U[:, at]) for at in same], null
 
 # %% ../nbs/06_icm.ipynb #c14
-class Decoupled:
-    """Solver for kernels that decouple, when every row has all outputs: one factor for each channel."""
+class ChannelFactors:
+    """One growing factor for each channel of a kernel that decouples."""
 
     complete_only = True
 
@@ -104,6 +116,10 @@ class Decoupled:
         """Y'(G + eta I)^{-1} Y."""
         return sum(float(np.sum(f.w**2)) for f in self.factors) + self._scatter / self.eta
 
+# %% ../nbs/06_icm.ipynb #c16
+class Decoupled(ChannelFactors):
+    """Solver for kernels that decouple, when every row has all outputs: one factor for each channel."""
+
     def _whitened(self, X: Array) -> list[Array]:
         """L^{-1} k_t(x) of each channel, shape (t, s)."""
         old = X[:0] if self.X is None else self.X
@@ -138,28 +154,39 @@ class Decoupled:
         mean, cov = self.moments(X)
         return mean, cov, total(dmeans), np.moveaxis(self._spread(dvariances), 1, -1)
 
-# %% ../nbs/06_icm.ipynb #c16
+# %% ../nbs/06_icm.ipynb #c18
 def decouples(kernel: ICM | Diagonal) -> bool:
     """Whether the channels say all that the kernel says."""
     return kernel.kappa() > 0 and all(np.linalg.eigvalsh(B)[0] > -1e-13 * B.max() for _, B in kernel.terms)
 
-# %% ../nbs/06_icm.ipynb #c17
+# %% ../nbs/06_icm.ipynb #c19
 @make_solver.register(ICM)
 @make_solver.register(Diagonal)
 def _(kernel: Any, eta: float, complete: bool) -> Any:
     return Decoupled(kernel, eta) if complete and decouples(kernel) else Coupled(kernel, eta)
 
-# %% ../nbs/06_icm.ipynb #c25
+# %% ../nbs/06_icm.ipynb #c27
+def floored(ridges: Array, smallest: float = 1e-14) -> Array:
+    """Ridges of layers of unit variance, none below rounding; a warning says how much had to be added."""
+    enough = np.maximum(ridges, smallest)
+    if (enough > ridges).any():
+        added = float(np.max(enough - ridges))
+        warnings.warn(f"eta is below rounding: added {added:.1e} of a channel's variance to it", stacklevel=2)
+    return enough
+
+# %% ../nbs/06_icm.ipynb #c28
 class Bank:
     """Layers of one unit-variance kernel at N candidates: channels that differ in their variance only."""
 
-    def __init__(self, channels: list[Channel], eta: float, X: Array):
+    def __init__(self, channels: list[Channel], eta: float, X: Array, memory: int | None = None):
         self.xi = np.array([c.xi for c in channels])
-        self.ridges = eta / self.xi
-        self.engine = make_engine(Sites(ICM(channels[0].unit, [[1.0]]), X), self.ridges)
+        self.asked = eta / self.xi
+        self.ridges = floored(self.asked)
+        self.engine = make_engine(Sites(ICM(channels[0].unit, [[1.0]]), X), self.ridges, memory)
         self.var = np.ones((len(channels), len(X)))
         self.ranks = np.array([c.basis.shape[1] for c in channels])
         self.projectors = np.array([c.basis @ c.basis.T for c in channels])
+        self.shares = (self.xi[:, None] * np.einsum("lii->li", self.projectors)).T  # of each layer in each output
 
     def observe(self, j: int, surprise: Array) -> tuple[Array, float, float]:
         """Condition all layers on candidate j; the step of the mean (n, N), of log det and of the quadratic form."""
@@ -171,9 +198,17 @@ class Bank:
         self.engine.downdate(j, row)
         self.var -= np.square(row, out=row)
         quad = np.sum(parts * parts, axis=1) @ (1 / (self.xi * d))
-        return step, float(self.ranks @ np.log(d / self.ridges)), float(quad)
+        return step, float(self.ranks @ np.log(d / self.asked)), float(quad)
 
-# %% ../nbs/06_icm.ipynb #c26
+# %% ../nbs/06_icm.ipynb #c30
+def by_unit(found: list[Channel]) -> list[list[Channel]]:
+    """Channels in groups that share a unit-variance kernel."""
+    groups: dict[ScalarKernel, list[Channel]] = {}
+    for channel in found:
+        groups.setdefault(channel.unit, []).append(channel)
+    return list(groups.values())
+
+# %% ../nbs/06_icm.ipynb #c31
 class DecoupledCarrier:
     """Mean and covariance at N candidates for kernels that decouple, when every row has all outputs."""
 
@@ -182,10 +217,8 @@ class DecoupledCarrier:
     def __init__(self, kernel: ICM | Diagonal, eta: float, X: Array):
         self.eta = eta
         found, self.null = channels(kernel)
-        groups: dict[ScalarKernel, list[Channel]] = {}
-        for channel in found:
-            groups.setdefault(channel.unit, []).append(channel)
-        self.banks = [Bank(group, eta, X) for group in groups.values()]
+        groups = by_unit(found)
+        self.banks = [Bank(group, eta, X, MEMORY // len(groups)) for group in groups]
         self._mean = np.zeros((kernel.n_tasks, len(X)))
         self.logdet = self.quad = 0.0
 
@@ -210,8 +243,7 @@ class DecoupledCarrier:
 
     def diag(self) -> Array:
         """Variances (N, n)."""
-        weights = [b.xi[:, None] * np.einsum("lii->li", b.projectors) for b in self.banks]
-        return total(w.T @ b.var for w, b in zip(weights, self.banks, strict=True)).T
+        return total(b.shares @ b.var for b in self.banks).T
 
     def along(self, w: Array) -> Array:
         """w' Gamma w at every candidate, (N,)."""
@@ -221,8 +253,43 @@ class DecoupledCarrier:
         """Spectral norms (N,), eq (6)."""
         return np.max([np.max(b.xi[:, None] * b.var, axis=0) for b in self.banks], axis=0)
 
-# %% ../nbs/06_icm.ipynb #c27
+# %% ../nbs/06_icm.ipynb #c32
 @make_carrier.register(ICM)
 @make_carrier.register(Diagonal)
 def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
     return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)
+
+# %% ../nbs/06_icm.ipynb #c77
+def carried_bytes(
+    kernel: MultiTaskKernel, N: int, rank: int = 0, rounds: int = 0, complete: bool = True
+) -> dict[str, int]:
+    """Bytes that each engine of a carried posterior holds, without building it.
+
+    Parameters
+    ----------
+    kernel : MultiTaskKernel
+    N : int
+        Number of candidates.
+    rank : int
+        Number of features, for the engine that uses them.
+    rounds : int
+        Number of whitened rows, for the engine that stacks them.
+    complete : bool
+        Whether every round observes all outputs; if not, a kernel that decouples is carried as one that does not.
+
+    Returns
+    -------
+    dict
+        Bytes for "features", "delayed" and "rows"; `carry` takes the first that suits and fits into its memory.
+
+    Examples
+    --------
+    >>> carried_bytes(similar_tasks(SE(0.2), 20, 0.4), 1000)["delayed"]
+    17024000
+    """
+    layers, M = [1], N * kernel.n_tasks
+    if complete and isinstance(kernel, (ICM, Diagonal)) and decouples(kernel):
+        layers, M = [len(group) for group in by_unit(channels(kernel)[0])], N
+    P, room = sum(layers), 16 if rounds <= 16 else 2 ** (rounds - 1).bit_length()
+    features = len(layers) * rank * M + P * rank * (rank + 1)
+    return {"features": 8 * features, "delayed": 8 * P * M * (M + Delayed.block), "rows": 8 * P * M * room}

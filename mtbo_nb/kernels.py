@@ -150,15 +150,19 @@ class Stationary(ScalarKernel):
     def __repr__(self) -> str:
         return f"{self._key()[0]}({', '.join(f'{v:.4g}' for v in self._key()[1:])})"
 
-    def _distance2(self, X: Array, Z: Array) -> Array:
+    def _fits(self, X: Array) -> None:
         if self.lengthscale.size not in (1, X.shape[1]):
             raise ValueError(f"lengthscale has {self.lengthscale.size} entries, the points have {X.shape[1]} columns")
+
+    def _distance2(self, X: Array, Z: Array) -> Array:
+        self._fits(X)
         return cdist(X / self.lengthscale, Z / self.lengthscale, "sqeuclidean")
 
     def _cross(self, X: Array, Z: Array) -> Array:
         return self._phi(self._distance2(X, Z))
 
     def _diag(self, X: Array) -> Array:
+        self._fits(X)
         return np.ones(len(X))
 
     def _gradient(self, X: Array, Z: Array) -> Array:
@@ -251,7 +255,7 @@ class Scaled(ScalarKernel):
         return self._variance * self.k._cross(X, Z)
 
     def _diag(self, X: Array) -> Array:
-        return np.full(len(X), self._variance)
+        return self._variance * self.k._diag(X)
 
     def _gradient(self, X: Array, Z: Array) -> Array:
         return self._variance * self.k._gradient(X, Z)

@@ -15,7 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, direct, minimize, nnls
 from scipy.stats import qmc
 
-from .concentration import NormBoundFalsified, confidence_radius, data_radius, mixture_grid, tight_radius
+from mtbo_nb.concentration import (
+    DataRadius,
+    NormBoundFalsified,
+    confidence_radius,
+    data_radius,
+    mixture_grid,
+    tight_radius,
+)
 from .kernels import MultiTaskKernel, ScalarKernel, as_nonnegative, as_points, as_positive
 from .regression import Posterior, as_multitask, as_outputs, carry, posterior, spectral_norm
 from .scalarization import Chebyshev, Linear, Scalarization, as_weights
@@ -143,7 +150,7 @@ class Spectral:
     """The paper's bound, eq (2): s(mu) + L beta ||Gamma||^(1/2)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
-        return s(m.mean, w) + s.lipschitz(w) * beta * np.sqrt(m.norm)
+        return s.score(m.mean, w) + s.lipschitz(w) * beta * np.sqrt(m.norm)
 
     def slopes(self, s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(m.cov)
@@ -158,7 +165,7 @@ class Directional:
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
         if isinstance(s, Linear):
             return m.mean @ w + beta * np.sqrt(m.along(w))
-        box = s(m.mean + beta * np.sqrt(m.diag), w)
+        box = s.score(m.mean + beta * np.sqrt(m.diag), w)
         return box if isinstance(s, Chebyshev) else np.minimum(box, Spectral().value(s, w, beta, m))
 
     def slopes(self, s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
@@ -271,8 +278,8 @@ WIDTHS: dict[str, Width] = {"spectral": Spectral(), "directional": Directional()
 # %% ../nbs/04_mtkb.ipynb #c30
 def first_best(values: Array) -> int:
     """The lowest index whose value is within 1e-9 max(1, |max|) of the maximum."""
-    top = float(values.max())
-    return int(np.argmax(values >= top - 1e-9 * max(1.0, abs(top))))
+    top = float(values[values.argmax()])
+    return int((values >= top - 1e-9 * max(1.0, abs(top))).argmax())
 
 # %% ../nbs/04_mtkb.ipynb #c33
 def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
@@ -479,8 +486,6 @@ class AskTell:
     ----------
     history : History
         Every round that was told.
-    pending : list of arrays (d,)
-        Points that were asked for and not yet told.
     """
 
     def __init__(self, domain: Finite | Box, n_tasks: int, scalarization: Scalarization, seed: Any):
@@ -489,8 +494,8 @@ class AskTell:
         if not isinstance(scalarization, Scalarization):
             raise TypeError(f"scalarization must be Linear(), Chebyshev() or alike, got {scalarization!r}")
         self.domain, self.n_tasks, self.scalarization = domain, n_tasks, scalarization
-        self.history, self.pending = History(), []  # type: tuple[History, list[Array]]
-        self._plans: dict[bytes, tuple[Array, float, float]] = {}
+        self.history = History()
+        self._plans: dict[bytes, list[tuple[Array, float, float]]] = {}  # what was asked for and not yet told
         self.rng = np.random.default_rng(seed)
         scalarization.sample_weights(n_tasks, np.random.default_rng(0))  # fixed weights of the wrong length show now
 
@@ -530,9 +535,8 @@ class AskTell:
     def _ask(self, fixed: Array | None) -> Array:
         w = self.scalarization.sample_weights(self.n_tasks, self.rng) if fixed is None else fixed
         x, beta, value = self._propose(w)
-        self.pending.append(x)
-        self._plans[x.tobytes()] = (w, beta, value)
-        return x.copy()
+        self._plans.setdefault(x.tobytes(), []).append((w, beta, value))
+        return x
 
     def tell(self, x: ArrayLike, y: ArrayLike) -> None:
         """Report what was seen.
@@ -552,23 +556,33 @@ class AskTell:
         one = np.ndim(x) <= 1
         X = as_points("x", np.atleast_1d(np.asarray(x))[None] if one else x, self.domain.d)
         Y = as_outputs(np.atleast_1d(np.asarray(y))[None] if one else y, (len(X), self.n_tasks))
-        X = np.array([self.domain.snap(row) for row in X])
-        for row, outputs in zip(X, Y, strict=True):
+        for row, outputs in zip([self.domain.snap(row) for row in X], Y, strict=True):
             self._tell(row, outputs)
 
     def _tell(self, x: Array, y: Array) -> None:
-        self.forget(x)
-        plan = self._plans.pop(x.tobytes(), (np.full(self.n_tasks, np.nan), np.nan, np.nan))
+        plan = self._drop(x) or (np.full(self.n_tasks, np.nan), np.nan, np.nan)
         self._observe(x, y)
         for column, entry in zip(vars(self.history).values(), (x, y, *plan), strict=True):
             column.append(entry)
 
+    def _drop(self, x: Array) -> tuple[Array, float, float] | None:
+        """The plan behind a pending point, which is pending no more."""
+        plans = self._plans.get(key := x.tobytes())
+        if plans is None:
+            return None
+        plan = plans.pop(0)
+        if not plans:
+            del self._plans[key]
+        return plan
+
+    @property
+    def pending(self) -> list[Array]:
+        """Points (d,) that were asked for and not yet told."""
+        return [np.frombuffer(key).copy() for key, plans in self._plans.items() for _ in plans]
+
     def forget(self, x: ArrayLike) -> None:
         """Stop waiting for the result of x; nothing happens if it was not pending."""
-        for i, waiting in enumerate(self.pending):
-            if np.array_equal(waiting, x):
-                del self.pending[i]
-                break
+        self._drop(np.asarray(x, dtype=float) + 0.0)
 
 # %% ../nbs/04_mtkb.ipynb #c51
 class MTKB(AskTell):
@@ -652,6 +666,7 @@ class MTKB(AskTell):
             raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {self.scalarization!r}")
         self.width, self.delta = width, float(delta)
         self.radius = Radius(radius, self.norm_bound, self.noise_std, self.eta, self.delta)
+        self.kernel.diag(domain.X[:1] if isinstance(domain, Finite) else domain.bounds.T)
         self._states = [on_domain(domain, self.kernel, ridge) for ridge in self.radius.ridges]
         self._posterior = Posterior(self.kernel, self.eta)
         self._imagined: tuple[Any, float] | None = None
@@ -665,6 +680,13 @@ class MTKB(AskTell):
     def posterior(self) -> Posterior:
         """Estimate and uncertainty from everything told so far, at any point."""
         return self._posterior
+
+    @property
+    def norm_lower_bound(self) -> float:
+        """What the RKHS norm must at least be, with probability 1 - delta, by what was told so far."""
+        evidence = DataRadius(self.kernel, self.norm_bound, self.noise_std, self.eta, self.delta)
+        evidence.update(*self._posterior.data.since(0))
+        return evidence.norm_lower_bound
 
     @property
     def guarantee(self) -> str:
@@ -693,7 +715,7 @@ class MTKB(AskTell):
 
     def _imagine_pending(self) -> tuple[Any, float]:
         """The state with all pending points imagined, and the factor C that it costs."""
-        if not self.pending:
+        if not self._plans:
             return self._states[0], 1.0
         if self._imagined is None:
             self._imagined = copy.deepcopy(self._states[0]), 1.0

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+from scipy.stats import qmc
 
 from mtbo_nb.kernels import (
     ICM,
@@ -34,13 +35,13 @@ from mtbo_nb.kernels import (
 )
 
 Array = NDArray[np.float64]
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 # %% auto #0
-__all__ = ['Array', 'logger', 'SINE_WEIGHTS', 'INTEL_COLUMNS', 'INTEL_PLAUSIBLE', 'PROBLEMS', 'Truth', 'Problem', 'rkhs_norm',
-           'paper_norm', 'with_paper_norm', 'rkhs_function', 'neighbour_norm', 'perturbed_sine', 'branin',
-           'shifted_branin', 'Readings', 'split_readings', 'task_matrix', 'Nugget', 'fit_icm', 'sensor_problem',
-           'weather_readings', 'weather', 'intel_readings', 'intel_lab']
+__all__ = ['Array', 'SINE_WEIGHTS', 'INTEL_COLUMNS', 'INTEL_PLAUSIBLE', 'PROBLEMS', 'Truth', 'Problem', 'rkhs_norm', 'paper_norm',
+           'with_paper_norm', 'rkhs_function', 'neighbour_norm', 'perturbed_sine', 'branin', 'shifted_branin',
+           'Readings', 'split_readings', 'task_matrix', 'Nugget', 'fit_icm', 'sensor_problem', 'weather_readings',
+           'weather', 'intel_readings', 'intel_lab']
 
 # %% ../nbs/08_problems.ipynb #c5
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -727,9 +728,13 @@ def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] 
         k = scalar(np.exp(p[:d]))
         return Nugget(k, float(1 / (1 + np.exp(-p[d])))) if nugget else k
 
-    box = [(float(low), float(high)) for low, high in np.log(np.outer(width, [0.01, 10]))] + [(-7.0, 2.0)] * nugget
-    starts = [np.array([*np.log(width * part), *[-2.0] * nugget]) for part in (0.1, 0.5)]
-    fits = [minimize(lambda p: _loss(kernel(p), points, table), p, bounds=box, method="L-BFGS-B") for p in starts]
+    def objective(p: Array) -> float:
+        return _loss(kernel(p), points, table)
+
+    box = np.array(np.log(np.outer(width, [0.01, 10])).tolist() + [(-7.0, 2.0)] * nugget)
+    trials = qmc.scale(qmc.Sobol(len(box), scramble=False).random(64), *box.T)
+    starts = sorted(trials.tolist(), key=lambda p: objective(np.array(p)))[:3]
+    fits = [minimize(objective, start, bounds=box.tolist(), method="L-BFGS-B") for start in starts]
     k = kernel(min(fits, key=lambda fit: fit.fun).x)
     return k * task_matrix(k, points, table)
 
@@ -908,10 +913,10 @@ def _clean(
             dropped[parsed] += 1
         else:
             kept.append(parsed)
-    logger.info("kept %d lines of the lab; dropped %s", len(kept), dict(dropped))
+    _logger.info("kept %d lines of the lab; dropped %s", len(kept), dict(dropped))
     return kept
 
-
+# %% ../nbs/08_problems.ipynb #c88
 def _collect(
     places: Mapping[int, tuple[float, float]],
     kept: list[tuple[int, list[float]]],
@@ -935,7 +940,7 @@ def _collect(
         labels=tuple(f"mote {mote}" for mote in motes),
     )
 
-# %% ../nbs/08_problems.ipynb #c88
+# %% ../nbs/08_problems.ipynb #c89
 def intel_readings(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -980,7 +985,7 @@ def intel_readings(
         kept = _clean(_days(lines, start, days), places, plausible)
     return _collect(places, kept, [INTEL_COLUMNS.index(v) for v in variables], tuple(variables))
 
-# %% ../nbs/08_problems.ipynb #c89
+# %% ../nbs/08_problems.ipynb #c90
 def intel_lab(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1012,7 +1017,7 @@ def intel_lab(
     readings = intel_readings(data_txt, mote_locs_txt, **options)
     return sensor_problem("intel", readings, scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm)
 
-# %% ../nbs/08_problems.ipynb #c95
+# %% ../nbs/08_problems.ipynb #c96
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "rkhs2": lambda seed: rkhs_function(2, seed),
     "rkhs20": lambda seed: rkhs_function(20, seed),

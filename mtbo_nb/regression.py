@@ -57,12 +57,12 @@ class Observations:
 
     def add(self, X: Array, Y: Array) -> None:
         """Store rows that were checked at the door."""
-        for x, y in zip(X + 0.0, Y, strict=True):  # + 0.0 turns -0.0 into 0.0 and copies
+        for x, y in zip(X + 0.0, Y.copy(), strict=True):  # + 0.0 turns -0.0 into 0.0 and copies
             row = self._number.setdefault(x.tobytes(), len(self._points))
             if row == len(self._points):
                 self._points.append(x)
             self.rows.append(row)
-            self._outputs.append(y.copy())
+            self._outputs.append(y)
         self.complete = self.complete and not np.isnan(Y).any()
 
     @property
@@ -98,6 +98,8 @@ class Factor:
 
     def extend(self, cross: Array, block: Array, values: Array) -> None:
         """Add r rows: covariance with the old ones (m, r) and with the ridge among themselves (r, r); values (r, c)."""
+        if not len(block):
+            return
         S = self.whiten(cross)
         M = self._root(block - S.T @ S)
         top = np.hstack([self.L, np.zeros_like(S)])
@@ -250,13 +252,12 @@ def spectral_norm(blocks: Array) -> Array:
 # %% ../nbs/01_regression.ipynb #c34
 def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     """Variances with rounding below zero set to zero, and how many there were; an error if it was not rounding."""
-    low = variance < 0
-    count = int(np.count_nonzero(low))
-    if count and variance.min() < -1e-6 * scale:
-        raise FloatingPointError(
-            f"a variance is {variance.min():.2e} where the prior's is {scale:.2e}: eta is too small"
-        )
-    return (np.where(low, 0.0, variance), count) if count else (variance, 0)
+    lowest = float(variance.min(initial=0.0))
+    if lowest >= 0:
+        return variance, 0
+    if lowest < -1e-6 * scale:
+        raise FloatingPointError(f"a variance is {lowest:.2e} where the prior's is {scale:.2e}: eta is too small")
+    return np.maximum(variance, 0.0), int(np.count_nonzero(variance < 0))
 
 # %% ../nbs/01_regression.ipynb #c35
 class Posterior:

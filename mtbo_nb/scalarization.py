@@ -61,6 +61,10 @@ class Scalarization:
         """The scores (...,) of outputs Y (..., n)."""
         raise NotImplementedError
 
+    def score(self, y: Array, w: Array) -> Array:
+        """The same for arrays that were checked already, as the optimisers' inner loop has them."""
+        return self(y, w)
+
     def gradient(self, Y: ArrayLike, weights: ArrayLike) -> Array:
         """The gradient (..., n) of the score with respect to Y (..., n)."""
         raise NotImplementedError
@@ -76,7 +80,7 @@ class Scalarization:
         """Weights (n,) for one round, drawn with rng."""
         if callable(self.weights):
             return as_weights(self.weights(n, rng), n)
-        return as_weights(self._draw(n, rng) if self.weights is None else self.weights, n)
+        return self._draw(n, rng) if self.weights is None else as_weights(self.weights, n)
 
     def __repr__(self) -> str:
         chosen = {name: value for name, value in vars(self).items() if value is not None}
@@ -159,7 +163,8 @@ class Linear(Scalarization):
         return float(np.linalg.norm(as_weights(weights)))
 
     def _draw(self, n: int, rng: np.random.Generator) -> Array:
-        return linear_weights(1 - rng.random(n))  # 1 - [0, 1) is never 0
+        u = 1 - rng.random(n)  # never 0
+        return u / u.sum()
 
 # %% ../nbs/03_scalarization.ipynb #c21
 class WeakestLink(Scalarization):
@@ -178,7 +183,11 @@ class WeakestLink(Scalarization):
         return np.where(w > 0, self._terms(y, np.where(w > 0, w, 1.0)), np.inf)
 
     def __call__(self, Y: ArrayLike, weights: ArrayLike) -> Array:
-        return self._counted(*_pair(Y, weights)).min(axis=-1)
+        return self.score(*_pair(Y, weights))
+
+    def score(self, y: Array, w: Array) -> Array:
+        """The same for arrays that were checked already, as the optimisers' inner loop has them."""
+        return (self._terms(y, w) if w.min() > 0 else self._counted(y, w)).min(axis=-1)
 
     def gradient(self, Y: ArrayLike, weights: ArrayLike) -> Array:
         y, w = _pair(Y, weights)
@@ -246,7 +255,9 @@ class Chebyshev(WeakestLink):
         return float(as_weights(weights).max())
 
     def _draw(self, n: int, rng: np.random.Generator) -> Array:
-        return chebyshev_weights(1 - rng.random(n))
+        u = 1 - rng.random(n)  # never 0
+        steep = u.min() / u
+        return steep / steep.sum()
 
 # %% ../nbs/03_scalarization.ipynb #c38
 def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
@@ -396,11 +407,12 @@ class Hypervolume(LineOfSight):
     [2.778, 3.516]
     """
 
-    def __call__(self, Y: ArrayLike, weights: ArrayLike) -> Array:
-        return super().__call__(Y, weights) ** len(self.reference)
+    def score(self, y: Array, w: Array) -> Array:
+        """The same for arrays that were checked already, as the optimisers' inner loop has them."""
+        return super().score(y, w) ** len(self.reference)
 
     def gradient(self, Y: ArrayLike, weights: ArrayLike) -> Array:
-        n, distance = len(self.reference), super().__call__(Y, weights)[..., None]
+        n, distance = len(self.reference), super().score(*_pair(Y, weights))[..., None]
         return n * distance ** (n - 1) * super().gradient(Y, weights)
 
     def lipschitz(self, weights: ArrayLike) -> float:

@@ -21,7 +21,7 @@ NOTEBOOKS = notebooks()
 MODULES = [name for path in NOTEBOOKS if (name := module_name(read(path)))]
 LONGEST_CELL = 40
 # What a user of the package need not have.
-DEVELOPMENT = ["nbdev", "fastcore", "execnb", "ghapi", "nbformat", "nbclient", "jupyter_client", "ipykernel", "sphinx"]
+DEVELOPMENT = ["nbdev", "fastcore", "execnb", "ghapi", "nbformat", "nbclient", "jupyter_client", "ipykernel"]
 # What is slow to import and needed for pictures only.
 PICTURES = ["matplotlib", "ipywidgets", "IPython"]
 

@@ -19,7 +19,7 @@ STEPS = {
     "types": "mypy",
     "notebooks": "nbdev_test --n_workers 2",
     "docs": "python tools/docs.py",
-    "pytest": "python -m pytest",
+    "pytest": "python -m pytest -n 2",
 }
 
 

@@ -1,0 +1,155 @@
+"""MT-BKB with a carried dictionary against Algorithm 2 taken literally, and against the same with repeats merged.
+
+    python benchmarks/bench_mtbkb.py           all, in full: several minutes
+    python benchmarks/bench_mtbkb.py --quick   fewer rounds: about a minute
+
+All contenders play the same problem with the same kernel, q, acquisition and radius; they differ in the linear algebra
+and in when the dictionary is drawn. Ratios are within one run, of processor time. The exact algorithm (MT-KB) is shown
+beside them, and a run on 20000 candidates in four dimensions.
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from mtbo_nb.kernels import SE
+from mtbo_nb.mtbkb import MTBKB, certificate_radius, inclusion_probability, smallest_uniforms
+from mtbo_nb.mtkb import MTKB, Finite
+from mtbo_nb.regression import posterior
+from mtbo_nb.scalarization import Chebyshev, cumulative_regret
+
+ETA = NOISE = DELTA = 0.1
+Q, EPSILON = 10.0, 0.5
+RHO = (1 + EPSILON) / (1 - EPSILON)
+
+
+def problem(N, d, lengthscale, seed=0):
+    """Candidates, kernel, values of a function of its space, and its norm."""
+    rng, kernel = np.random.default_rng(seed), SE(lengthscale) * [[1.0, 0.5], [0.5, 1.0]]
+    side = round(N ** (1 / d))
+    X = np.stack(np.meshgrid(*[np.linspace(0, 1, side)] * d), -1).reshape(-1, d) if side**d == N else rng.random((N, d))
+    at, c = X[rng.integers(0, N, 40)], rng.uniform(-1, 1, 80)
+    return X, kernel, (kernel.gram(X, at) @ c).reshape(N, 2), float(np.sqrt(c @ kernel.gram(at) @ c))
+
+
+class Literal:
+    """Algorithm 2 with eqs (7) and (8), everything from scratch in every round; optionally with copies merged."""
+
+    def __init__(self, kernel, X, norm, seed, merged):
+        self.k, self.X, self.norm, self.merged = kernel.k, X, norm, merged
+        self.xi, self.U = np.linalg.eigh(kernel.B)
+        self.rng, self.score = np.random.default_rng(seed), Chebyshev()
+        self.picks, self.Y, self.weights, self.betas = [], [], [], []
+        self.mean, self.var = np.zeros((len(X), 2)), np.ones((2, len(X)))  # of the outputs, and of each channel
+        self.beta = norm * 1.0 + np.sqrt(2 * NOISE**2 / ETA * np.log(1 / DELTA))
+
+    def ask(self):
+        """The number of the next candidate."""
+        w = self.score.sample_weights(2, self.rng)
+        sd = np.sqrt((self.U**2 @ (self.xi[:, None] * self.var.clip(0))).T)
+        self.weights.append(w)
+        self.betas.append(self.beta)
+        values = self.score(self.mean + self.beta * sd, w)
+        return int(np.argmax(values >= values.max() - 1e-9))
+
+    def tell(self, j, y):
+        """Draw the dictionary from the variances of the last round, and compute everything with it."""
+        self.picks.append(j)
+        self.Y.append(y)
+        told, Y = np.array(self.picks), np.array(self.Y)
+        p = inclusion_probability(Q, np.max(self.xi[:, None] * self.var[:, told].clip(0), axis=0), ETA)
+        if self.merged:
+            at, first, counts = np.unique(told, return_index=True, return_counts=True)
+            D, weights = at[smallest_uniforms(counts, self.rng) < p[first]], None
+        else:
+            kept = self.rng.random(len(told)) < p
+            D, weights, at, counts = told[kept], 1 / np.sqrt(p[kept]), told, np.ones(len(told))
+        self.compute(D, weights, told, at, counts, Y)
+
+    def compute(self, D, weights, told, at, counts, Y):
+        """Eqs (7) and (8) at all candidates."""
+        scale = np.ones(len(D)) if weights is None else weights
+        K = scale[:, None] * self.k(self.X[D]) * scale
+        values, Q_ = np.linalg.eigh(K)
+        root = (Q_ * np.where(values > 1e-12 * values[-1], np.abs(values), np.inf) ** -0.5) @ Q_.T
+        phi = root @ (scale[:, None] * self.k(self.X[D], self.X))
+        v, sums = (phi[:, at] * counts) @ phi[:, at].T, phi[:, told] @ (Y @ self.U)
+        rest, self.mean, logdet = 1 - np.sum(phi**2, axis=0), 0.0, 0.0
+        for i, xi in enumerate(self.xi):
+            inverse = np.linalg.inv(xi * v + ETA * np.eye(len(v)))
+            self.mean = self.mean + np.outer(xi * phi.T @ (inverse @ sums[:, i]), self.U[:, i])
+            self.var[i] = rest + ETA * np.sum(phi * (inverse @ phi), axis=0)
+            logdet += np.linalg.slogdet(np.eye(len(v)) + xi * v / ETA)[1]
+        missed = rest[told].clip(0).sum()
+        self.beta = certificate_radius(logdet, self.xi.sum() * missed, self.xi.max() * missed, self.norm, NOISE, ETA, DELTA)
+
+
+def play_literal(merged, X, kernel, F, norm, T, seed):
+    """Processor time, regret a round, and the mean radius."""
+    opt, rng, start = Literal(kernel, X, norm, seed, merged), np.random.default_rng(seed), time.process_time()
+    for _ in range(T):
+        j = opt.ask()
+        opt.tell(j, F[j] + NOISE * rng.standard_normal(2))
+    seconds = time.process_time() - start
+    return seconds, cumulative_regret(opt.score, np.array(opt.weights), F, opt.picks)[-1] / T, np.mean(opt.betas)
+
+
+def play(make, X, kernel, F, norm, T, seed, check=0):
+    """The same for an optimiser of the package; with `check` also the range of Gamma~/Gamma every so many rounds."""
+    options = {"noise_std": NOISE, "norm_bound": norm, "eta": ETA, "delta": DELTA, "seed": seed}
+    rng, seconds, ratios = np.random.default_rng(seed), 0.0, []
+    start = time.process_time()
+    opt = make(kernel, Finite(X), **options)
+    seconds += time.process_time() - start
+    for t in range(1, T + 1):
+        start = time.process_time()
+        x = opt.ask()
+        opt.tell(x, F[opt.domain.number(x)] + NOISE * rng.standard_normal(2))
+        seconds += time.process_time() - start
+        if check and t % check == 0:
+            exact = posterior(kernel, ETA).update(opt.history.X, opt.history.Y)
+            ratio = opt._states[0].model.norm / exact.norm(X)
+            ratios += [ratio.min(), ratio.max()]
+    picks = [opt.domain.number(x) for x in opt.history.X]
+    regret = cumulative_regret(opt.scalarization, np.array(opt.history.weights), F, picks)[-1] / T
+    return opt, seconds, regret, np.mean(opt.history.beta), ratios
+
+
+def compare(T, trials):
+    """The race on 2500 candidates."""
+    setting = problem(2500, 2, 0.3)
+    ours = [play(MTBKB, *setting, T, seed, check=T // 40) for seed in range(trials)]
+    exact = [play(lambda *a, **o: MTKB(*a, radius="paper", **o), *setting, T, seed) for seed in range(trials)]
+    merged, literal = (play_literal(m, *setting, T, 0) for m in (True, False))
+    seconds = np.median([run[1] for run in ours])
+    print(f"T = {T} rounds on 2500 candidates in 2-D, n = 2, q = {Q:g}, medians of {trials} trials")
+    rows = [("MT-BKB of this package", seconds, [run[2] for run in ours], ours[0][3])]
+    rows += [("exact MT-KB", np.median([run[1] for run in exact]), [run[2] for run in exact], exact[0][3])]
+    rows += [(name, s, [r], b) for name, (s, r, b) in zip(("literal, repeats merged", "literal"), (merged, literal), strict=True)]
+    for name, s, regrets, beta in rows:
+        print(f"  {name:24} {s:8.2f} s  {s / seconds:6.1f} x   regret {np.mean(regrets):.4f} +- {np.std(regrets):.4f}   radius {beta:.2f}")
+    ratios = np.concatenate([run[4] for run in ours])
+    first = ours[0][0]
+    print(f"  Gamma~/Gamma in [{ratios.min():.3f}, {ratios.max():.3f}], wanted [{1 / RHO:.3f}, {RHO:.3f}]")
+    print(f"  {first.redraws} redraws, {len(first.dictionary)} of {first.posterior.data.n_distinct} distinct points remembered")
+    print(f"  speed: {literal[0] / seconds:.0f} times the literal algorithm, {merged[0] / seconds:.0f} times the merged one")
+    assert 1 / RHO <= ratios.min() and ratios.max() <= RHO
+
+
+def many(T):
+    """20000 candidates in four dimensions: what an N x N matrix (3.2 GB a channel) would not allow."""
+    setting = problem(20_000, 4, 0.5)
+    opt, seconds, regret, beta, _ = play(MTBKB, *setting, T, 0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"T = {T} rounds on 20000 candidates in 4-D: {seconds:.1f} s, {opt.redraws} redraws, dictionary {len(opt.dictionary)},")
+    print(f"  {len(opt._states[0].model._carrier.banks[0].F)} directions, regret {regret:.4f}, radius {beta:.2f}, peak memory {peak:.2f} GB")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    quick = parser.parse_args().quick
+    compare(300 if quick else 2000, 3)
+    many(100 if quick else 500)

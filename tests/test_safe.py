@@ -1,0 +1,364 @@
+"""Safe multi-task search: correlation, scaling and the optimiser."""
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtbo_nb.correlation import (
+    LMCPosterior,
+    OneCorrelationMoments,
+    PlainFamily,
+    correlation_posterior,
+    lkj_draws,
+    lkj_logpdf,
+    lkj_logpdf_u2,
+    sample_correlations,
+    task_data,
+    with_correlation,
+)
+from mtbo_nb.kernels import LMC, SE, Matern
+from mtbo_nb.mtkb import Box, Finite
+from mtbo_nb.regression import posterior
+from mtbo_nb.safe import SafeMTBO, SafetyWarning, robust_scaling, unsafe_probability
+from mtbo_nb.scaling import CarriedPosterior, gamma_features, nu2_parts, reference_correlation, safe_beta
+
+needs_emcee = pytest.mark.skipif(importlib.util.find_spec("emcee") is None, reason="emcee is not installed")
+GRID = np.linspace(-0.2, 1.2, 50)[:, None]
+
+
+def random_instance(seed, H, u, isotopic):
+    """Kernels, two stacks of matrices, data and a noise variance."""
+    rng = np.random.default_rng(seed)
+    ks = [SE(ell) if rng.random() < 0.5 else Matern(2.5, ell) for ell in rng.uniform(0.1, 0.8, H)]
+
+    def covariance():
+        A = rng.standard_normal((u, u + 2))
+        return A @ A.T / (u + 2) + 0.05 * np.eye(u)
+
+    S, R = (np.stack([covariance() for _ in range(H)]) for _ in range(2))
+    shared = rng.random((5, 1))
+    X = [shared if isotopic else rng.random((rng.integers(1, 8), 1)) for _ in range(u)]
+    return ks, S, R, task_data([(x, rng.standard_normal(len(x))) for x in X]), 10.0 ** rng.uniform(-3, -1)
+
+
+INSTANCES = given(st.integers(0, 10_000), st.integers(1, 3), st.integers(2, 3), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@INSTANCES
+def test_nu_bounds_the_means_and_gamma_the_deviations(seed, H, u, isotopic):
+    ks, S, R, data, noise = random_instance(seed, H, u, isotopic)
+    scaling = robust_scaling(ks, [S], R, data, noise, 9.0, points=GRID)
+    post, ref = LMCPosterior(ks, S, data, noise), LMCPosterior(ks, R, data, noise)
+    assert (np.abs(post.mean(GRID) - ref.mean(GRID)) <= scaling.nu * ref.sd(GRID) + 1e-6).all()
+    assert (post.sd(GRID) <= scaling.gamma * ref.sd(GRID) + 1e-6).all()
+    assert 1 <= scaling.gamma <= scaling.gamma_printed * (1 + 1e-9)
+    assert scaling.sqrt_beta_bar_points <= scaling.sqrt_beta_bar + 1e-6
+
+
+@settings(max_examples=25, deadline=None)
+@INSTANCES
+def test_engines_agree(seed, H, u, isotopic):
+    ks, S, R, data, noise = random_instance(seed, H, u, isotopic)
+    stack = np.stack([S, 0.7 * S + 0.3 * R, R])
+    nus = [robust_scaling(ks, stack, R, data, noise, 9.0, solver=s).nu_each for s in ("cholesky", "cg")]
+    slow = [nu2_parts(ks, M, R, data, noise) for M in stack]
+    want = np.sqrt([p["rkhs"] + p["eval_obs"] for p in slow])
+    for nu in nus:
+        np.testing.assert_allclose(nu, want, rtol=1e-5, atol=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 3))
+def test_one_decomposition_serves_every_correlation(seed, H):
+    ks, _, _, data, noise = random_instance(seed, H, 2, False)
+    base = np.stack([np.diag(v) for v in np.random.default_rng(seed).uniform(0.2, 2.0, (H, 2))])
+    Sigmas = with_correlation(base, [-0.99, -0.4, 0.0, 0.5, 0.98], feature=H - 1)
+    fast, plain = OneCorrelationMoments(ks, Sigmas, data, noise), PlainFamily(ks, Sigmas, data, noise)
+    np.testing.assert_allclose(fast.logdet, plain.logdet, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fast.quad, plain.quad, rtol=1e-7)
+    for task in (0, 1):
+        for got, want in zip(fast.moments(GRID, task), plain.moments(GRID, task), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_svd_solver_agrees_to_1e_6():
+    rng = np.random.default_rng(3)
+    data = task_data([(rng.random((30, 2)), rng.standard_normal(30)), (rng.random((60, 2)), rng.standard_normal(60))])
+    Sigmas = with_correlation(np.stack([np.eye(2), 0.1 * np.eye(2)]), np.linspace(-0.9, 0.95, 30))
+    for ref in (Sigmas[10], with_correlation(np.stack([np.eye(2), 0.1 * np.eye(2)]), [0.3])[0]):
+        each = [
+            robust_scaling([SE(0.5), SE(0.2)], Sigmas, ref, data, 1e-2, 9.0, solver=s).nu_each
+            for s in ("svd", "cg", "cholesky")
+        ]
+        assert np.abs(each[0] - each[2]).max() <= 1e-6 * each[2].max()
+        assert np.abs(each[1] - each[2]).max() <= 1e-6 * each[2].max()
+
+
+def test_posterior_agrees_with_the_regression_module():
+    ks, S, _, data, noise = random_instance(5, 2, 2, False)
+    Y = np.full((len(data), 2), np.nan)
+    Y[np.arange(len(data)), data.task] = data.y
+    other = posterior(LMC(list(zip(ks, S, strict=True))), noise)
+    other.update(data.X, Y)
+    post = LMCPosterior(ks, S, data, noise)
+    np.testing.assert_allclose(post.mean(GRID), other.mean(GRID), atol=1e-8)
+    np.testing.assert_allclose(post.cov(GRID), other.cov(GRID), atol=1e-8)
+
+
+def test_carried_posterior_equals_a_fresh_one():
+    ks, S, _, data, noise = random_instance(8, 2, 3, False)
+    carried = CarriedPosterior(ks, S, GRID, noise, tasks=(0, 2), capacity=1)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(data)), 4):
+        carried.append(data.X[rows], data.y[rows], data.task[rows])
+    post = LMCPosterior(ks, S, data, noise)
+    for t in (0, 2):
+        np.testing.assert_allclose(carried.moments(t)[0], post.mean(GRID)[:, t], atol=1e-8)
+        np.testing.assert_allclose(np.sqrt(carried.moments(t)[1]), post.sd(GRID)[:, t], atol=1e-7)
+
+
+def test_lkj():
+    rng = np.random.default_rng(0)
+    for u, eta in [(2, 0.1), (2, 1.0), (3, 0.5), (5, 2.0)]:
+        R = lkj_draws(u, eta, 500, rng, truncation=1e-3)
+        assert R.shape == (500, u, u)
+        assert np.allclose(np.einsum("sii->si", R), 1) and np.allclose(R, np.swapaxes(R, 1, 2))
+        assert np.linalg.eigvalsh(R).min() >= 1e-3 * (1 - 1e-9)
+    r = lkj_draws(2, 1.0, 20_000, rng)[:, 0, 1]
+    assert np.abs(np.histogram(r, 10, range=(-1, 1))[0] / 20_000 - 0.1).max() < 0.01
+    assert np.isclose(lkj_logpdf_u2(0.3, 1.0), np.log(0.5)) and np.isclose(lkj_logpdf(np.eye(2), 1.0), np.log(0.5))
+
+
+def test_reference_correlation_is_the_best():
+    lo, hi = -0.3, 0.8
+    r, gamma2 = reference_correlation(lo, hi)
+    ends = with_correlation(np.eye(2)[None], [lo, hi])
+    assert np.isclose(gamma_features(ends, with_correlation(np.eye(2)[None], [r])[0]).max() ** 2, gamma2)
+    for other in np.linspace(-0.6, 0.9, 50):
+        assert gamma_features(ends, with_correlation(np.eye(2)[None], [other])[0]).max() ** 2 >= gamma2 - 1e-12
+
+
+@needs_emcee
+def test_chain_agrees_with_quadrature_and_leaves_the_global_state_alone():
+    rng = np.random.default_rng(2)
+    f = rng.standard_normal((8, 2)) @ np.linalg.cholesky([[1, -0.6], [-0.6, 1]]).T
+    X = np.linspace(0, 3, 8)[:, None]
+    data = [(X, f[:, 0]), (X, f[:, 1])]
+    exact = correlation_posterior([SE(0.2)], data, 1e-2, scale=(2.0, 2.0))
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    chain = sample_correlations([SE(0.2)], data, 1e-2, scale=(2.0, 2.0), draws=3000, seed=0)
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    r = chain.Sigmas[:, 0, 0, 1]
+    assert chain.converged and abs(r.mean() - exact.mean) < 0.04
+    again = sample_correlations([SE(0.2)], data, 1e-2, scale=(2.0, 2.0), draws=3000, seed=0)
+    assert np.array_equal(chain.Sigmas, again.Sigmas)
+
+
+# ---------------------------------------------------------------------------------------------- the optimiser
+
+X = np.linspace(0, 1, 200)[:, None]
+ROOT = np.linalg.cholesky(SE(0.1)(X) + 1e-8 * np.eye(200))
+NOISE = 0.03
+
+
+def world(seed):
+    """A plant and a simulation from the prior of the model: correlation uniform, scale inverse gamma."""
+    rng = np.random.default_rng(seed)
+    r, v = rng.uniform(-0.99, 0.99), 2.0 / rng.gamma(2.0)
+    f = np.sqrt(v) * ROOT @ rng.standard_normal((200, 2)) @ np.linalg.cholesky([[1, r], [r, 1]]).T
+    return f, NOISE * np.sqrt(v), rng
+
+
+def safe_run(seed, multiple=1.0, limit=-0.5, rounds=15, **options):
+    """(was any run unsafe, the optimiser), or None if the random seed point is not safe."""
+    f, noise, rng = world(seed)
+    s = rng.integers(200)
+    y0 = f[s] + noise * rng.standard_normal(2)
+    if y0[0] < limit + 0.3:
+        return None
+    opt = SafeMTBO(
+        [SE(0.1 * multiple)],
+        Finite(X),
+        thresholds=limit,
+        noise_std=NOISE,
+        horizon=rounds,
+        seed=seed,
+        data=[(X[[s]], y0[:1]), (X[[s]], y0[1:])],
+        **{"supplementary": 4, "delta": 0.2} | options,
+    )
+    unsafe = False
+    while opt.round < rounds:
+        x, task = opt.ask()
+        j = int(np.argmin(np.abs(X[:, 0] - x[0])))
+        unsafe |= bool(task == 0 and f[j, 0] < limit)
+        opt.tell(x, f[j, task] + noise * rng.standard_normal(), task)
+    return unsafe, opt
+
+
+def several(n, **options):
+    """The first n worlds with a safe seed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SafetyWarning)
+        runs, seed = [], 0
+        while len(runs) < n:
+            run = safe_run(seed, **options)
+            runs += [run] if run else []
+            seed += 1
+    return runs
+
+
+def test_a_run_spends_no_more_than_its_budget_and_is_the_same_again():
+    (_, first), *_ = several(1, rounds=5)
+    (_, again), *_ = several(1, rounds=5)
+    assert first.spent <= first.delta
+    assert np.array_equal(first.data.X, again.data.X) and repr(first.ask()) == repr(again.ask())
+    assert first.ask() is first.ask()
+
+
+@pytest.mark.slow
+def test_100_safe_runs_keep_the_stated_probability():
+    runs = several(100)
+    unsafe, spent = sum(u for u, _ in runs), np.mean([opt.spent for _, opt in runs])
+    assert spent <= 0.2
+    assert unsafe <= 100 * spent + 3 * np.sqrt(100 * spent * (1 - spent))
+    assert all(opt.e_value < 100 for _, opt in runs)
+
+
+@pytest.mark.slow
+def test_a_lengthscale_three_times_too_long_raises_the_alarm():
+    runs = several(30, multiple=3.0)
+    assert np.mean([opt.e_value >= 100 for _, opt in runs]) >= 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("certificate", ["theorem", "sharp", "envelope"])
+def test_band_certificates_run_without_a_violation(certificate):
+    runs = several(8, certificate=certificate, rounds=8, limit=-1.0)
+    assert sum(u for u, _ in runs) <= 1
+
+
+@pytest.mark.slow
+def test_empirical_coverage_of_the_robust_band():
+    """300 problems: the band fails somewhere at most as often as 1 - (1 - delta)(1 - rho)."""
+    delta = rho = 0.1
+    points = np.linspace(0, 1, 40)[:, None]
+    root = np.linalg.cholesky(SE(0.15)(points) + 1e-9 * np.eye(40))
+    fails = {"theorem": 0, "sharp": 0}
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        r = rng.uniform(-0.99, 0.99)
+        f = root @ rng.standard_normal((40, 2)) @ np.linalg.cholesky([[1, r], [r, 1]]).T
+        a, b = rng.choice(40, 6, replace=False), rng.choice(40, 15, replace=False)
+        y = f + 0.05 * rng.standard_normal((40, 2))
+        data = task_data([(points[a], y[a, 0]), (points[b], y[b, 1])])
+        lo, hi = correlation_posterior([SE(0.15)], data, 0.05**2).interval(rho)
+        Sigmas = with_correlation(np.eye(2)[None], np.r_[reference_correlation(lo, hi)[0], np.linspace(lo, hi, 21)])
+        beta = safe_beta(40, delta, n_tasks=2)
+        scaling = robust_scaling([SE(0.15)], Sigmas[1:], Sigmas[0], data, 0.05**2, beta, points=points)
+        post = LMCPosterior([SE(0.15)], Sigmas[0], data, 0.05**2)
+        gap = (np.abs(f - post.mean(points)) / post.sd(points)).max()
+        fails["theorem"] += gap > scaling.sqrt_beta_bar
+        fails["sharp"] += gap > scaling.sqrt_beta_bar_points
+    allowed = 300 * (1 - (1 - delta) * (1 - rho))
+    assert fails["theorem"] <= fails["sharp"] <= allowed
+
+
+def start(**changes):
+    """A small campaign with changes."""
+    options = {"thresholds": -1.0, "noise_std": 0.05, "data": [([[0.5]], [0.3]), ([[0.5], [0.1]], [0.2, 0.0])]}
+    grid = Finite(np.linspace(0, 1, 21)[:, None])
+    return SafeMTBO([SE(0.2)], grid, **options | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data": [([[0.5], [0.7]], [0.3, -2.0]), ([], [])]}, r"seeds must be safe.*-2\.0"),
+        ({"thresholds": (1.0, 0.0)}, "no value"),
+        ({"thresholds": {3: 0.0}}, "task must be"),
+        ({"delta": 0.0}, "delta"),
+        ({"certificate": "magic"}, "certificate"),
+        ({"correlation": [[[1.0, 2.0], [2.0, 1.0]]]}, "semi-definite"),
+        ({"main_task": 2}, "main_task"),
+        ({"noise_std": 0.0}, "noise_std"),
+        ({"data": [([[0.5]], [0.3])]}, "2 tasks"),
+    ],
+)
+def test_bad_settings(changes, words):
+    with pytest.raises(ValueError, match=words):
+        start(**changes)
+
+
+def test_bad_observations_change_nothing():
+    opt = start()
+    for x, y, task in [
+        ([0.52], 0.0, 0),
+        ([0.5], np.inf, 0),
+        ([0.5, 0.5], 0.0, 0),
+        ([0.5], 0.0, 7),
+        ([0.5], [np.nan, np.nan], None),
+        ([0.55], -3.0, 0),
+    ]:
+        with pytest.raises(ValueError, match=r"x |y |task|seeds"):
+            opt.tell(x, y, task)
+    assert len(opt.data) == 3 and opt.round == 0 and not opt.history
+
+
+def test_no_seed_is_refused_and_a_singular_matrix_is_explained():
+    with pytest.raises(RuntimeError, match="safe point"):
+        start(data=None).ask()
+    singular = start(correlation=np.ones((1, 2, 2)), certificate="theorem", supplementary=0)
+    with pytest.raises(ValueError, match="singular"):
+        singular.ask()
+    assert start(correlation=np.ones((1, 2, 2)), supplementary=0).ask().value <= 0.05  # the risk rule can use it
+
+
+def test_messages_when_nothing_is_certified():
+    opt = start(thresholds=0.25, delta=1e-6, supplementary=0, data=[([[0.5]], [0.3]), ([], [])])
+    proposal = opt.ask()
+    assert "repeated" in proposal.messages[-1] and proposal.value == 0.0 and proposal.x == [0.5]
+
+
+def test_a_repeated_point_costs_nothing_and_an_own_point_its_risk():
+    opt = start(supplementary=0)
+    opt.ask()
+    opt.tell([0.5], 0.31, 0)
+    assert opt.spent == 0.0 and opt.round == 1
+    p = unsafe_probability(opt.belief, np.array([[0.65]]), opt.limits)[0]
+    opt.tell([0.65], 0.2, 0)
+    assert np.isclose(opt.spent, p) and opt.history[-1].note == "own point"
+
+
+def test_constraint_tasks_supplementary_tasks_and_a_box():
+    opt = SafeMTBO(
+        [SE(0.3)],
+        Box([[0, 1], [0, 1]]),
+        thresholds={1: (None, 0.5)},
+        n_tasks=3,
+        noise_std=0.05,
+        seed=0,
+        supplementary=2,
+        correlation=np.array([[[1, 0.3, 0.8], [0.3, 1, 0.2], [0.8, 0.2, 1]]]),
+        data=[([[0.5, 0.5]], [0.0]), ([[0.5, 0.5]], [-1.0]), ([[0.1, 0.1]], [0.0])],
+    )
+    assert opt.plant_tasks == [0, 1] and opt.side_tasks == [2]
+    tasks = []
+    for _ in range(6):
+        x, task = opt.ask()
+        assert ((x >= 0) & (x <= 1)).all()
+        tasks.append(task)
+        opt.tell(x, [0.1, -0.5, np.nan] if task == 0 else [np.nan, np.nan, 0.1])
+    assert tasks == [2, 2, 0, 2, 2, 0] and opt.round == 2
+    with pytest.raises(ValueError, match="every constrained task"):
+        opt.tell([0.5, 0.5], 0.1, 0)
+
+
+def test_displays():
+    opt = start(certificate="theorem", supplementary=0)
+    opt.tell(opt.ask().x, 0.3)
+    assert "neglected" in opt.scaling._repr_html_() and "assumes" in opt.scaling._repr_html_()
+    assert "<table>" in opt.history._repr_html_() and "RobustScaling(nu" in repr(opt.scaling)
