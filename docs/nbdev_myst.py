@@ -10,6 +10,7 @@ import fnmatch
 import importlib
 import inspect
 import json
+import posixpath
 import re
 import types
 from typing import Any
@@ -39,6 +40,8 @@ TAGS = {
     ("hide_output", ""): "remove-output",
     ("code-fold", "true"): "hide-input",
 }
+# Files of the repository that have a page here.
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 _NAME = re.compile(r"^(?:mtbo_nb\.)?(?:\w+\.)?(\w+)(?:\(.*\))?$", re.DOTALL)
 
 
@@ -105,6 +108,20 @@ def convert_code(cell: Cell) -> Cell:
     return {**cell, "metadata": metadata, "source": without_docstrings(body(cell)) if is_exported(cell) else body(cell)}
 
 
+def relink(markdown: str, docname: str, url: str, branch: str) -> str:
+    """Links to files of the repository that are not part of the site lead to the code host."""
+    folder = posixpath.join("nbs", posixpath.dirname(docname))
+
+    def resolve(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, link[1]))
+        if path.startswith("nbs/"):
+            return link[0]
+        page = f"nbs/{PAGES[path]}" if path in PAGES else None
+        return f"]({posixpath.relpath(page, folder)})" if page else f"]({url}/blob/{branch}/{path})"
+
+    return re.sub(r"\]\((\.\./[^)\s]+)\)", resolve, markdown)
+
+
 def with_links(markdown: str, docname: str, url: str, branch: str) -> str:
     """The first text of a notebook, with ways to download or open it under its title."""
     path = f"nbs/{docname}.ipynb"
@@ -132,11 +149,12 @@ def toctrees(pages: set[str]) -> Cell:
 def convert(nb: dict[str, Any], app: Sphinx, docname: str) -> dict[str, Any]:
     """The page of a notebook."""
     module = f"mtbo_nb.{name}" if (name := notebook.module_name(nb)) else None
+    host = app.config.nbdev_git_url, app.config.nbdev_branch
     cells: list[Cell] = []
     documented: set[str] = set()
     for cell in nb["cells"]:
         if cell["cell_type"] != "code":
-            cells.append({**cell, "source": notebook.source(cell)})
+            cells.append({**cell, "source": relink(notebook.source(cell), docname, *host)})
         elif not is_hidden(cell):
             if module and is_exported(cell) and "exporti" not in directives(cell):
                 names = [n for n in defined_names(body(cell)) if n not in documented]
@@ -147,7 +165,7 @@ def convert(nb: dict[str, Any], app: Sphinx, docname: str) -> dict[str, Any]:
         cells.append(toctrees(app.env.found_docs))
     else:
         first = next(c for c in cells if c["cell_type"] == "markdown")
-        first["source"] = with_links(first["source"], docname, app.config.nbdev_git_url, app.config.nbdev_branch)
+        first["source"] = with_links(first["source"], docname, *host)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     return {**nb, "cells": cells}

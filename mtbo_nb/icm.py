@@ -5,7 +5,6 @@
 # %% ../nbs/06_icm.ipynb #c2
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from mtbo_nb.regression import (
     Delayed,
     Factor,
     Sites,
+    floored,
     make_carrier,
     make_engine,
     make_solver,
@@ -29,8 +29,8 @@ from mtbo_nb.regression import (
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'ChannelFactors', 'Decoupled', 'decouples', 'floored', 'Bank',
-           'by_unit', 'DecoupledCarrier', 'carried_bytes']
+__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'ChannelFactors', 'Decoupled', 'decouples', 'Bank', 'by_unit',
+           'DecoupledCarrier', 'carried_bytes']
 
 # %% ../nbs/06_icm.ipynb #c8
 def eigen_system(B: Array) -> tuple[Array, Array, Array]:
@@ -166,15 +166,6 @@ def _(kernel: Any, eta: float, complete: bool) -> Any:
     return Decoupled(kernel, eta) if complete and decouples(kernel) else Coupled(kernel, eta)
 
 # %% ../nbs/06_icm.ipynb #c27
-def floored(ridges: Array, smallest: float = 1e-14) -> Array:
-    """Ridges of layers of unit variance, none below rounding; a warning says how much had to be added."""
-    enough = np.maximum(ridges, smallest)
-    if (enough > ridges).any():
-        added = float(np.max(enough - ridges))
-        warnings.warn(f"eta is below rounding: added {added:.1e} of a channel's variance to it", stacklevel=2)
-    return enough
-
-# %% ../nbs/06_icm.ipynb #c28
 class Bank:
     """Layers of one unit-variance kernel at N candidates: channels that differ in their variance only."""
 
@@ -200,7 +191,7 @@ class Bank:
         quad = np.sum(parts * parts, axis=1) @ (1 / (self.xi * d))
         return step, float(self.ranks @ np.log(d / self.asked)), float(quad)
 
-# %% ../nbs/06_icm.ipynb #c30
+# %% ../nbs/06_icm.ipynb #c29
 def by_unit(found: list[Channel]) -> list[list[Channel]]:
     """Channels in groups that share a unit-variance kernel."""
     groups: dict[ScalarKernel, list[Channel]] = {}
@@ -208,7 +199,7 @@ def by_unit(found: list[Channel]) -> list[list[Channel]]:
         groups.setdefault(channel.unit, []).append(channel)
     return list(groups.values())
 
-# %% ../nbs/06_icm.ipynb #c31
+# %% ../nbs/06_icm.ipynb #c30
 class DecoupledCarrier:
     """Mean and covariance at N candidates for kernels that decouple, when every row has all outputs."""
 
@@ -253,13 +244,13 @@ class DecoupledCarrier:
         """Spectral norms (N,), eq (6)."""
         return np.max([np.max(b.xi[:, None] * b.var, axis=0) for b in self.banks], axis=0)
 
-# %% ../nbs/06_icm.ipynb #c32
+# %% ../nbs/06_icm.ipynb #c31
 @make_carrier.register(ICM)
 @make_carrier.register(Diagonal)
 def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
     return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)
 
-# %% ../nbs/06_icm.ipynb #c77
+# %% ../nbs/06_icm.ipynb #c76
 def carried_bytes(
     kernel: MultiTaskKernel, N: int, rank: int = 0, rounds: int = 0, complete: bool = True
 ) -> dict[str, int]:

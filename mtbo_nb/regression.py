@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 # %% auto #0
 __all__ = ['Array', 'MEMORY', 'site_covariance', 'as_outputs', 'Observations', 'Factor', 'Solver', 'Coupled', 'make_solver',
            'as_multitask', 'spectral_norm', 'nonnegative', 'Posterior', 'posterior', 'Sites', 'Rows', 'Delayed',
-           'pivoted_cholesky', 'Features', 'make_engine', 'CoupledCarrier', 'make_carrier', 'Carried', 'carry']
+           'pivoted_cholesky', 'Features', 'make_engine', 'floored', 'CoupledCarrier', 'make_carrier', 'Carried',
+           'carry']
 
 # %% ../nbs/01_regression.ipynb #c15
 def site_covariance(kernel: MultiTaskKernel, X: Array, i: Any, Z: Array, j: Any) -> Array:
@@ -497,6 +498,8 @@ def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[A
         pivot = int(np.argmax(left))
         if left[pivot] <= tolerance * scale:
             return F[:r], True
+        if r == 64 and np.log(left[pivot] / scale) > np.log(tolerance) * 32 / len(F):
+            return F[:r], False  # not even a geometric decay twice as fast would get there
         F[r] = (sites.cross([pivot])[0] - F[:r, pivot] @ F[:r]) / np.sqrt(left[pivot])
         left -= F[r] ** 2
         left[pivot] = 0.0
@@ -522,7 +525,7 @@ class Features:
         d = self._s @ self.F[:, j] + self.ridges
         self.S -= self._s[:, :, None] * (self._s / d[:, None])[:, None, :]
 
-# %% ../nbs/01_regression.ipynb #c63
+# %% ../nbs/01_regression.ipynb #c62
 MEMORY = 2 * 2**30  # bytes that carried matrices may take
 
 
@@ -531,12 +534,21 @@ def make_engine(sites: Any, ridges: Array, memory: int | None = None) -> Rows | 
     M, P = len(sites), len(ridges)
     memory = MEMORY if memory is None else memory
     fits = 8 * (P + 1) * M * M <= memory
-    rank = min(M // 8 if fits else M, int((memory / 16 / max(P, 1)) ** 0.5), int(memory / 16 / M))
+    rank = min(M // 8 if fits else 512, int((memory / 16 / max(P, 1)) ** 0.5), int(memory / 16 / M))
     if M > 64:
         F, enough = pivoted_cholesky(sites, max(1, rank))
         if enough:
             return Features(F, ridges)
     return Delayed(sites, ridges) if fits else Rows(sites, ridges)
+
+# %% ../nbs/01_regression.ipynb #c68
+def floored(ridges: Array, variance: float = 1.0, smallest: float = 1e-14) -> Array:
+    """Ridges next to a prior variance, none below rounding; a warning says how much had to be added."""
+    enough = np.maximum(ridges, smallest * variance)
+    if (enough > ridges).any():
+        added = float(np.max(enough - ridges)) / variance
+        warnings.warn(f"eta is below rounding: added {added:.1e} of the prior variance to it", stacklevel=2)
+    return enough
 
 # %% ../nbs/01_regression.ipynb #c69
 class CoupledCarrier:
@@ -546,7 +558,9 @@ class CoupledCarrier:
 
     def __init__(self, kernel: MultiTaskKernel, eta: float, X: Array):
         self.eta, self.n = eta, kernel.n_tasks
-        self.engine = make_engine(Sites(kernel, X), np.array([eta]))
+        ridges = floored(np.array([eta]), max(kernel.kappa(), 1e-300))
+        self.ridge = float(ridges[0])
+        self.engine = make_engine(Sites(kernel, X), ridges)
         self._mean = np.zeros((len(X), self.n))
         self._cov = kernel.diag(X).copy()
         self.logdet = self.quad = 0.0
@@ -556,7 +570,7 @@ class CoupledCarrier:
         for i in np.flatnonzero(~np.isnan(y)).tolist():
             site = j * self.n + i
             column = self.engine.column(site)
-            d, surprise = column[0, site] + self.eta, y[i] - self._mean[j, i]
+            d, surprise = column[0, site] + self.ridge, y[i] - self._mean[j, i]
             self._mean += (surprise / d * column[0]).reshape(self._mean.shape)
             row = column / np.sqrt(d)
             self.engine.downdate(site, row)

@@ -187,7 +187,7 @@ class WeakestLink(Scalarization):
 
     def score(self, y: Array, w: Array) -> Array:
         """The same for arrays that were checked already, as the optimisers' inner loop has them."""
-        return (self._terms(y, w) if w.min() > 0 else self._counted(y, w)).min(axis=-1)
+        return (self._terms(y, w) if (w > 0).all() else self._counted(y, w)).min(axis=-1)
 
     def gradient(self, Y: ArrayLike, weights: ArrayLike) -> Array:
         y, w = _pair(Y, weights)

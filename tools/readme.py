@@ -18,14 +18,14 @@ def relink(markdown: str) -> str:
     return _LINK.sub(lambda m: m[1] + posixpath.normpath(posixpath.join("nbs", m[2])), markdown)
 
 
-def render_output(output: dict, pictures: list[bytes]) -> str:
+def render_output(output: dict, pictures: list[bytes], alt: str = "") -> str:
     """One output as Markdown; a picture is put aside and linked."""
     data = output.get("data", {})
     if output["output_type"] == "stream":
         return f"```text\n{text(output['text']).rstrip()}\n```" if output["name"] == "stdout" else ""
     if "image/png" in data:
         pictures.append(base64.b64decode(text(data["image/png"])))
-        return f"![](nbs/{PICTURES.format(len(pictures))})"
+        return f"![{alt}](nbs/{PICTURES.format(len(pictures))})"
     if "text/markdown" in data:
         return relink(text(data["text/markdown"]))
     plain = text(data.get("text/plain", "")).rstrip()
@@ -41,7 +41,8 @@ def render_cell(cell: Cell, pictures: list[bytes]) -> list[str]:
     options = directives(cell)
     code = [] if options.get("echo") == "false" else [f"```python\n{body(cell)}\n```"]
     outputs = [] if options.get("output") == "false" else cell["outputs"]
-    return code + [block for output in outputs if (block := render_output(output, pictures))]
+    alt = options.get("fig-alt", options.get("fig-cap", ""))
+    return code + [block for output in outputs if (block := render_output(output, pictures, alt))]
 
 
 def write_readme(root: Path = ROOT) -> None:
