@@ -122,7 +122,7 @@ def error(ours, theirs):
 
 
 def ask_and_tell(kernel, eta, task, T):
-    """Seconds of T rounds of ask and tell, and of the same rounds by the carried posterior alone, read and maximised."""
+    """Seconds of T rounds of ask and tell, and of the same by the carried posterior alone, read and maximised."""
     X, F, b, _, noise = task
     opt = MTKB(kernel, Finite(X), noise_std=0.1, norm_bound=b, eta=eta, seed=0)
     start = time.perf_counter()
@@ -158,7 +158,8 @@ def main():
     ]
     print(f"N = {N} candidates in 2-D; ours: median of 3 runs")
     print(
-        f"{'case':10} {'T':>5} {'eta':>6} {'ours [s]':>9} {'baseline':>9} {'[s]':>8} {'ratio':>7} {'same picks':>10} {'error':>8}"
+        f"{'case':10} {'T':>5} {'eta':>6} {'ours [s]':>9} {'baseline':>9} {'[s]':>8} {'ratio':>7}"
+        f" {'same picks':>10} {'error':>8}"
     )
     for name, kernel, T, baselines in cases:
         for eta, rounds in ((0.1, T // scale), (1e-6, min(T, 200) // scale)):

@@ -16,3 +16,4 @@ from .safe import *
 from .problems import *
 from .baselines import *
 from .experiments import *
+from .figures import *

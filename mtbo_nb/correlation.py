@@ -301,12 +301,16 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
 def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     """(c, o) with every cross covariance Sigmas[s, h, 0, 1] = c[s] o[h] and equal diagonals, or None.
 
-    Two tasks whose matrices have this pattern are handled by one singular value decomposition.
+    Two tasks whose matrices have this pattern are handled by one singular value decomposition. o is scaled so that
+    c = 1 makes the strongest feature's correlation 1.
     """
     if Sigmas.shape[-1] != 2 or np.ptp(Sigmas[:, :, [0, 1], [0, 1]], axis=0).max() > 1e-12:
         return None
-    cross = Sigmas[:, :, 0, 1]
+    cross, sizes = Sigmas[:, :, 0, 1], np.sqrt(np.prod(Sigmas[0][:, [0, 1], [0, 1]], axis=1))
     o = cross[np.argmax((cross**2).sum(1))]
+    relative = np.divide(o, sizes, out=np.zeros_like(o), where=sizes > 0)
+    strongest = relative[np.argmax(np.abs(relative))]
+    o = o / strongest if strongest else o
     c = cross @ o / max(o @ o, 1e-300)
     return (c, o) if np.abs(cross - c[:, None] * o).max() <= 1e-12 else None
 
@@ -314,11 +318,22 @@ def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
 class _Whitened:
     """Both tasks whitened, and the singular value decomposition of the cross block between them."""
 
-    def __init__(self, kernels: Sequence[ScalarKernel], variances: Array, o: Array, data: TaskData, noise_var: float):
+    def __init__(
+        self,
+        kernels: Sequence[ScalarKernel],
+        variances: Array,
+        o: Array,
+        data: TaskData,
+        noise_var: float,
+        carried: Any = None,
+    ):
         self.kernels, self.variances, self.o, self.data = list(kernels), variances, o, data
-        self.parts = [data.X[data.rows(t)] for t in (0, 1)]
-        self.L = [self._factor(t, noise_var) for t in (0, 1)]
-        self.z = [_forward(self.L[t], data.y[data.rows(t)]) for t in (0, 1)]
+        self.parts, self.carried = [data.X[data.rows(t)] for t in (0, 1)], carried
+        if carried is None:
+            self.L = [self._factor(t, noise_var) for t in (0, 1)]
+            self.z = [_forward(self.L[t], data.y[data.rows(t)]) for t in (0, 1)]
+        else:
+            self.L, self.z = [c.factor for c in carried], [c.whitened_y for c in carried]
         C = self._sum(o, self.parts[0], self.parts[1])
         U, self.s, Vt = np.linalg.svd(_forward(self.L[1], _forward(self.L[0], C).T).T, full_matrices=False)
         self.W = [U, Vt.T]
@@ -343,17 +358,20 @@ class OneCorrelation(_Whitened):
         Matrices that follow `cross_pattern`.
     data : sequence of (X_t, y_t), or TaskData
     noise_var : float
+    carried : pair of carried posteriors, optional
+        Factors and whitened rows of fixed points that are carried along as data come in, one for each task's data.
     """
 
-    def __init__(self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float):
+    def __init__(
+        self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
+    ):
         matrices = np.asarray(Sigmas, dtype=float)
         pattern = cross_pattern(matrices)
         if pattern is None:
             raise ValueError("Sigmas must be two tasks whose cross covariances are c[s] * o[h], all else equal")
         self.c, o = pattern
-        super().__init__(
-            kernels, matrices[0][:, [0, 1], [0, 1]], o, task_data(data), as_positive("noise_var", noise_var)
-        )
+        variances, noise = matrices[0][:, [0, 1], [0, 1]], as_positive("noise_var", noise_var)
+        super().__init__(kernels, variances, o, task_data(data), noise, carried)
 
     @property
     def _gap(self) -> Array:
@@ -387,6 +405,8 @@ class OneCorrelationMoments(OneCorrelation):
     def _blocks(self, X: Array, task: int) -> tuple[Array, Array]:
         """Whitened covariances (s, M_own), (s, M_other) of one task at X with its own and the other task's data."""
         own, other = task, 1 - task
+        if self.carried is not None and X is self.carried[0].points and task in self.carried[0].tasks:
+            return self.carried[own].rows(task).T, self.carried[other].rows(task).T
         P = _forward(self.L[own], self._sum(self.variances[:, task], self.parts[own], X)).T
         Q = _forward(self.L[other], self._sum(self.o, self.parts[other], X)).T
         return P, Q
@@ -530,12 +550,13 @@ class PlainFamily:
 
 
 def lmc_family(
-    kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float
+    kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
 ) -> OneCorrelationMoments | PlainFamily:
     """Posteriors for many Sigmas (S, H, u, u): one decomposition if the pattern allows it, else one factor each."""
     d, matrices = task_data(data), np.asarray(Sigmas, dtype=float)
-    fits = d.n_tasks == 2 and cross_pattern(matrices) is not None
-    return (OneCorrelationMoments if fits else PlainFamily)(kernels, matrices, d, noise_var)
+    if d.n_tasks == 2 and cross_pattern(matrices) is not None:
+        return OneCorrelationMoments(kernels, matrices, d, noise_var, carried)
+    return PlainFamily(kernels, matrices, d, noise_var)
 
 # %% ../nbs/07a_correlation.ipynb #c74
 def lkj_log_density_atanh(zeta: Array, u: int, eta: float) -> float:

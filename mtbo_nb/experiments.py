@@ -29,7 +29,7 @@ from .scalarization import Chebyshev, bayes_regret, cumulative_regret, time_aver
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'COLOURS', 'Trial', 'drive', 'bound_along', 'recipe', 'run', 'as_problem', 'Runs', 'Table', 'Results',
+__all__ = ['Array', 'COLOURS', 'Trial', 'drive', 'bound_along', 'recipe', 'run', 'as_problem', 'Table', 'Curves', 'Results',
            'trials', 'save_curves', 'plot_regret']
 
 # %% ../nbs/10_experiments.ipynb #c5
@@ -248,39 +248,6 @@ def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -
     return [future.result() for future in futures]
 
 # %% ../nbs/10_experiments.ipynb #c26
-@dataclass(frozen=True, eq=False, repr=False)
-class Runs:
-    """Regret, Bayes regret and radii of M methods with S seeds over T rounds."""
-
-    problem: str
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
-    regret: Array
-    bayes: Array
-    radii: Array
-
-    def __repr__(self) -> str:
-        M, S, T = self.regret.shape
-        return f"{type(self).__name__}({self.problem!r}: {M} methods, {S} trials, {T} rounds)"
-
-    @property
-    def average(self) -> Array:
-        """The time-average cumulative regret R_C(t)/t, shape (M, S, T)."""
-        return time_average(np.cumsum(self.regret, axis=2))
-
-    def curves(self, what: str = "average") -> tuple[Array, Array]:
-        """Mean and standard deviation over the trials of "average" or "bayes", both (M, T)."""
-        if what not in ("average", "bayes"):
-            raise ValueError(f"what must be 'average' or 'bayes', got {what!r}")
-        values = self.average if what == "average" else self.bayes
-        return values.mean(axis=1), values.std(axis=1, ddof=min(1, len(self.seeds) - 1))
-
-    def wins(self, method: str, rival: str) -> int:
-        """In how many trials `method` ends with the smaller average regret."""
-        ours, theirs = (self.average[self.methods.index(name), :, -1] for name in (method, rival))
-        return int((ours < theirs).sum())
-
-# %% ../nbs/10_experiments.ipynb #c28
 @dataclass(frozen=True, repr=False)
 class Table:
     """A heading and rows of text."""
@@ -300,8 +267,50 @@ class Table:
 
         return f"<table>{row('th', self.head)}{''.join(row('td', cells) for cells in self.rows)}</table>"
 
-# %% ../nbs/10_experiments.ipynb #c30
-class Results(Runs):
+# %% ../nbs/10_experiments.ipynb #c29
+class Curves:
+    """What can be read off regret curves of M methods with S seeds, known at some rounds."""
+
+    problem: str
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    rounds: NDArray[Any]
+    average: Array
+    bayes: Array
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.methods)} methods, {len(self.seeds)} trials, {self.rounds[-1]} rounds"
+        return f"{type(self).__name__}({self.problem!r}: {counts})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
+
+    def curves(self, what: str = "average") -> tuple[Array, Array]:
+        """Mean and standard deviation over the trials of "average" or "bayes", both (M, rounds)."""
+        if what not in ("average", "bayes"):
+            raise ValueError(f"what must be 'average' or 'bayes', got {what!r}")
+        values = self.average if what == "average" else self.bayes
+        return values.mean(axis=1), values.std(axis=1, ddof=min(1, len(self.seeds) - 1))
+
+    def wins(self, method: str, rival: str) -> int:
+        """In how many trials `method` ends with the smaller average regret."""
+        ours, theirs = (self.average[self.methods.index(name), :, -1] for name in (method, rival))
+        return int((ours < theirs).sum())
+
+    def summary(self, at: Sequence[int] | None = None, what: str = "average") -> Table:
+        """Mean and spread over the trials after some rounds; by default T/4, T/2 and T."""
+        T = int(self.rounds[-1])
+        rounds = sorted({max(1, T // 4), max(1, T // 2), T}) if at is None else [int(t) for t in at]
+        if not rounds or not set(rounds) <= set(self.rounds.tolist()):
+            raise ValueError(f"at must hold rounds in 1..{T} that are known, got {rounds}")
+        mean, sd = (curve[:, np.searchsorted(self.rounds, rounds)] for curve in self.curves(what))
+        cells = [[f"{m:.3f} ± {s:.3f}" for m, s in zip(*pair, strict=True)] for pair in zip(mean, sd, strict=True)]
+        rows = [[name, *row] for name, row in zip(self.methods, cells, strict=True)]
+        return Table([self.problem, *(f"T = {t}" for t in rounds)], rows)
+
+# %% ../nbs/10_experiments.ipynb #c31
+@dataclass(frozen=True, eq=False, repr=False)
+class Results(Curves):
     """The runs of several methods with several seeds.
 
     Attributes
@@ -314,23 +323,23 @@ class Results(Runs):
         The seeds, S of them.
     regret, bayes, radii : arrays, shape (M, S, T)
         As in `Trial`.
+    rounds : array, shape (T,)
+        1, ..., T.
     average : array, shape (M, S, T)
-        The time-average cumulative regret.
+        The time-average cumulative regret R_C(t)/t.
     """
 
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
+    problem: str
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    regret: Array
+    bayes: Array
+    radii: Array
 
-    def summary(self, at: Sequence[int] | None = None, what: str = "average") -> Table:
-        """Mean and spread over the trials after some rounds; by default T/4, T/2 and T."""
-        T = self.regret.shape[2]
-        rounds = sorted({max(1, T // 4), max(1, T // 2), T}) if at is None else [int(t) for t in at]
-        if not rounds or min(rounds) < 1 or max(rounds) > T:
-            raise ValueError(f"at must hold rounds in 1..{T}, got {rounds}")
-        mean, sd = (curve[:, [t - 1 for t in rounds]] for curve in self.curves(what))
-        cells = [[f"{m:.3f} ± {s:.3f}" for m, s in zip(*pair, strict=True)] for pair in zip(mean, sd, strict=True)]
-        rows = [[name, *row] for name, row in zip(self.methods, cells, strict=True)]
-        return Table([self.problem, *(f"T = {t}" for t in rounds)], rows)
+    def __post_init__(self) -> None:
+        rounds = np.arange(1, self.regret.shape[2] + 1)
+        object.__setattr__(self, "rounds", rounds)
+        object.__setattr__(self, "average", time_average(np.cumsum(self.regret, axis=2)))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one .npz file: three arrays, and a line of JSON with the names. See `load`."""
@@ -350,7 +359,7 @@ class Results(Runs):
             arrays = [stored[name] for name in ("regret", "bayes", "radii")]
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), *arrays)
 
-# %% ../nbs/10_experiments.ipynb #c31
+# %% ../nbs/10_experiments.ipynb #c32
 def trials(
     problem: str | Problem | Callable[[int], Problem],
     methods: Mapping[str, Callable[[Problem, int], AskTell]],
@@ -401,7 +410,7 @@ def trials(
     )
     return Results(title, tuple(methods), chosen, regret, bayes, radii)
 
-# %% ../nbs/10_experiments.ipynb #c40
+# %% ../nbs/10_experiments.ipynb #c41
 def save_curves(results: Results, path: str | PathLike[str]) -> None:
     """Write a .csv: one row a method and round, with mean and deviation of the average and the Bayes regret."""
     curves = [*results.curves(), *results.curves("bayes")]
@@ -412,12 +421,12 @@ def save_curves(results: Results, path: str | PathLike[str]) -> None:
             for t in range(results.regret.shape[2]):
                 rows.writerow([name, t + 1, *(f"{curve[m, t]:.6g}" for curve in curves)])
 
-# %% ../nbs/10_experiments.ipynb #c43
+# %% ../nbs/10_experiments.ipynb #c44
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
 def plot_regret(
-    results: Results,
+    results: Curves,
     ax: Any = None,
     log: bool = False,
     what: str = "average",
@@ -427,7 +436,8 @@ def plot_regret(
 
     Parameters
     ----------
-    results : Results
+    results : Curves
+        Results, for example.
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
     log : bool
@@ -444,12 +454,11 @@ def plot_regret(
     import matplotlib.pyplot as plt
 
     ax = plt.subplots(figsize=(7, 3), layout="constrained")[1] if ax is None else ax
-    rounds = np.arange(1, results.regret.shape[2] + 1)
     for i, (name, mean, sd) in enumerate(zip(results.methods, *results.curves(what), strict=True)):
         style = {"color": COLOURS[i % len(COLOURS)], "label": name} | dict((styles or {}).get(name, {}))
-        ax.plot(rounds, mean, **style)
+        ax.plot(results.rounds, mean, **style)
         low = mean**2 / np.maximum(mean + sd, 1e-300) if log else mean - sd
-        ax.fill_between(rounds, low, mean + sd, color=style["color"], alpha=0.15, lw=0)
+        ax.fill_between(results.rounds, low, mean + sd, color=style["color"], alpha=0.15, lw=0)
     ax.set(xlabel="round T", ylabel="R_C(T) / T" if what == "average" else "Bayes regret", title=results.problem)
     if log:
         ax.set_yscale("log")

@@ -186,7 +186,7 @@ class Bank:
         parts = self.projectors @ surprise
         step = (parts / d[:, None]).T @ column
         row = column / np.sqrt(d)[:, None]
-        self.engine.downdate(j, row)
+        self.engine.downdate(j, row, d)
         self.var -= np.square(row, out=row)
         quad = np.sum(parts * parts, axis=1) @ (1 / (self.xi * d))
         return step, float(self.ranks @ np.log(d / self.asked)), float(quad)

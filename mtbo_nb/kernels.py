@@ -16,8 +16,8 @@ from scipy.spatial.distance import cdist
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'as_points', 'as_nonnegative', 'as_positive', 'as_psd', 'ScalarKernel', 'Stationary', 'SE', 'Matern',
-           'Scaled', 'total', 'MultiTaskKernel', 'ICM', 'similar_tasks', 'Diagonal', 'LMC']
+__all__ = ['Array', 'as_points', 'as_nonnegative', 'as_positive', 'as_psd', 'Comparable', 'ScalarKernel', 'Stationary', 'SE',
+           'Matern', 'Scaled', 'total', 'MultiTaskKernel', 'ICM', 'similar_tasks', 'Diagonal', 'LMC']
 
 # %% ../nbs/00_kernels.ipynb #c5
 def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
@@ -77,11 +77,21 @@ def as_psd(name: str, B: ArrayLike) -> Array:
     return symmetric
 
 # %% ../nbs/00_kernels.ipynb #c12
-class ScalarKernel:
-    """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
+class Comparable:
+    """Equal, and usable as a dictionary's key, where `_key` is equal."""
 
     def _key(self) -> tuple[Any, ...]:
         raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comparable) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+# %% ../nbs/00_kernels.ipynb #c13
+class ScalarKernel(Comparable):
+    """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
 
     def _cross(self, X: Array, Z: Array) -> Array:
         raise NotImplementedError
@@ -111,12 +121,6 @@ class ScalarKernel:
         left = as_points("X", X)
         return self._gradient(left, as_points("Z", Z, left.shape[1]))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScalarKernel) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __mul__(self, B: Any) -> Any:
         """`k * B` is the intrinsic coregionalization model, `k * 0.5` the same kernel with another variance."""
         return Scaled(self, as_positive("variance", B)) if np.ndim(B) == 0 else ICM(self, B)
@@ -126,7 +130,7 @@ class ScalarKernel:
 
     __array_ufunc__ = None  # so that `B * k` with a numpy array comes to us
 
-# %% ../nbs/00_kernels.ipynb #c14
+# %% ../nbs/00_kernels.ipynb #c15
 class Stationary(ScalarKernel):
     """A kernel phi(r^2) of the scaled distance; subclasses give `_phi` and `_dphi`."""
 
@@ -169,7 +173,7 @@ class Stationary(ScalarKernel):
         slope = 2 * self._dphi(self._distance2(X, Z))
         return slope[:, :, None] * (X[:, None, :] - Z[None, :, :]) / self.lengthscale**2
 
-# %% ../nbs/00_kernels.ipynb #c15
+# %% ../nbs/00_kernels.ipynb #c16
 class SE(Stationary):
     """Squared exponential kernel exp(-r^2/2): functions with derivatives of every order.
 
@@ -190,7 +194,7 @@ class SE(Stationary):
     def _dphi(self, r2: Array) -> Array:
         return -np.exp(-r2 / 2) / 2
 
-# %% ../nbs/00_kernels.ipynb #c16
+# %% ../nbs/00_kernels.ipynb #c17
 class Matern(Stationary):
     """Matern kernel: functions with nu - 1/2 derivatives.
 
@@ -230,7 +234,7 @@ class Matern(Stationary):
         factor = 1.0 if self.nu == 1.5 else (1 + a) / 3
         return -self.nu * factor * np.exp(-a)
 
-# %% ../nbs/00_kernels.ipynb #c18
+# %% ../nbs/00_kernels.ipynb #c19
 class Scaled(ScalarKernel):
     """The kernel variance * k, written `variance * k`."""
 
@@ -260,13 +264,13 @@ class Scaled(ScalarKernel):
     def _gradient(self, X: Array, Z: Array) -> Array:
         return self._variance * self.k._gradient(X, Z)
 
-# %% ../nbs/00_kernels.ipynb #c26
+# %% ../nbs/00_kernels.ipynb #c27
 def total(arrays: Iterable[Array]) -> Array:
     """The sum of some arrays of one shape."""
     return reduce(np.add, arrays)
 
-# %% ../nbs/00_kernels.ipynb #c27
-class MultiTaskKernel:
+# %% ../nbs/00_kernels.ipynb #c28
+class MultiTaskKernel(Comparable):
     """A sum of separable kernels k_j(x, x') B_j; `terms` is the list of pairs (k_j, B_j).
 
     References
@@ -318,12 +322,6 @@ class MultiTaskKernel:
     def _key(self) -> tuple[Any, ...]:
         return tuple((k._key(), B.shape, B.tobytes()) for k, B in self.terms)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MultiTaskKernel) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_tasks} tasks: {', '.join(repr(k) for k, _ in self.terms)})"
 
@@ -333,7 +331,7 @@ def _as_kernel(name: str, k: Any) -> ScalarKernel:
         raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
     return k
 
-# %% ../nbs/00_kernels.ipynb #c29
+# %% ../nbs/00_kernels.ipynb #c30
 class ICM(MultiTaskKernel):
     """Intrinsic coregionalization model k(x, x') B, also written `k * B`.
 
@@ -363,7 +361,7 @@ class ICM(MultiTaskKernel):
         """Covariance of the tasks, shape (n, n)."""
         return self.terms[0][1]
 
-# %% ../nbs/00_kernels.ipynb #c31
+# %% ../nbs/00_kernels.ipynb #c32
 def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     """The kernel k (omega I + (1 - omega) 11'/n): n tasks that share one function up to the level omega.
 
@@ -386,7 +384,7 @@ def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
         raise ValueError(f"n must be a whole number >= 1, got {n}")
     return ICM(k, omega * np.eye(n) + (1 - omega) / n)
 
-# %% ../nbs/00_kernels.ipynb #c34
+# %% ../nbs/00_kernels.ipynb #c35
 class Diagonal(MultiTaskKernel):
     """Unrelated tasks: diag(k_1, ..., k_n).
 

@@ -213,7 +213,7 @@ class CoupledNystrom(_CoupledRows):
 
 # %% ../nbs/05_mtbkb.ipynb #c31
 class _DecoupledRows(_Nystrom):
-    """Rows in, for kernels that decouple, when every row has all outputs: one strand for each distinct scalar kernel."""
+    """Rows in, for kernels that decouple and complete rows: one strand for each distinct scalar kernel."""
 
     complete_only = True
 
@@ -699,7 +699,7 @@ def redraw_policy(resample: str | None, threshold: float | None, radius: str, rh
     _one_of("resample", rule, ("certified", "adaptive", "every"))
     if (rule, radius) == ("certified", "paper"):
         raise ValueError("radius 'paper' needs resample 'every' or 'adaptive', got 'certified'")
-    default = {"certified": min(1.5, rho), "adaptive": 2.0, "every": 1.0}[rule]
+    default = {"certified": min(1.2, rho), "adaptive": 2.0, "every": 1.0}[rule]
     limit = default if threshold is None or rule == "every" else as_positive("threshold", threshold)
     if limit < 1 or (rule == "certified" and limit == 1):
         raise ValueError(f"threshold must be at least 1, and more for 'certified', got {threshold}")
@@ -751,12 +751,14 @@ class _Banded(_Budgeted):
     @property
     def beta(self) -> float:
         """The radius of the confidence band now."""
-        assumptions = self.noise_std, self.eta
         if self.band == "certificate":
-            m = self._states[0].model
-            return certificate_radius(m.logdet, m.lost, m.gap, self.norm_bound, *assumptions, self.delta)
-        bias = 1 + math.sqrt((1 + self.rho * self._passed) / (1 - self.epsilon))
-        return confidence_radius(self.rho * self._proxy, bias * self.norm_bound, *assumptions, self.delta / 2)
+            return self._certified(self._states[0].model)
+        bias = self.norm_bound * (1 + math.sqrt((1 + self.rho * self._passed) / (1 - self.epsilon)))
+        return confidence_radius(self.rho * self._proxy, bias, self.noise_std, self.eta, self.delta / 2)
+
+    def _certified(self, m: Any) -> float:
+        """The radius for the dictionary of a model."""
+        return certificate_radius(m.logdet, m.lost, m.gap, self.norm_bound, self.noise_std, self.eta, self.delta)
 
     @property
     def guarantee(self) -> str:
@@ -771,7 +773,29 @@ class _Banded(_Budgeted):
         )
 
 # %% ../nbs/05_mtbkb.ipynb #c99
-class _Drawing(_Banded):
+class _Waiting(_Banded):
+    """The same, with experiments whose results are still to come."""
+
+    def _propose(self, weights: Array) -> tuple[Array, float, float]:
+        if not self.pending or self.band != "certificate":
+            return super()._propose(weights)
+        state = self._with_pending()
+        inflation = 1 + sum(state.norm(x) for x in self.pending) / self.eta
+        beta = math.sqrt(inflation) * self._certified(state.model)
+        for x in self.pending:
+            state.imagine(x)
+        x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
+        return x, beta, value
+
+    def _with_pending(self) -> BudgetOnList | BudgetInBox:
+        """The state that would be if the pending points were in the dictionary."""
+        post = copy.copy(self._posterior)
+        post.data = copy.deepcopy(post.data)
+        post.redraw(np.vstack([self.dictionary, *(x[None] for x in self.pending)]))
+        return _budget_on(self.domain, post)
+
+# %% ../nbs/05_mtbkb.ipynb #c101
+class _Drawing(_Waiting):
     """The same, with a dictionary that is redrawn."""
 
     rate: Rate
@@ -813,7 +837,7 @@ class _Drawing(_Banded):
         """For each distinct told point the smallest of its copies' uniform numbers."""
         return smallest_uniforms(counts, self.rng)
 
-# %% ../nbs/05_mtbkb.ipynb #c101
+# %% ../nbs/05_mtbkb.ipynb #c103
 class MTBKB(_Drawing):
     """Multi-task budgeted kernelized bandits: MT-KB that remembers a random dictionary of the told points.
 
@@ -835,7 +859,7 @@ class MTBKB(_Drawing):
         accumulated variance passes `threshold`; or in every round, as Algorithm 2 does. By default "certified", with
         `radius="paper"` "every".
     threshold : float >= 1, optional
-        By default 1.5 for "certified" (and at most rho), 2 for "adaptive". Larger means fewer redraws.
+        By default 1.2 for "certified" (and at most rho), 2 for "adaptive". Larger means fewer redraws.
     inclusion : {"scaled", "paper"}
         Inclusion probabilities with the variance in units of eta, or as printed.
 

@@ -18,6 +18,7 @@ from scipy.stats import qmc
 from mtbo_nb.concentration import (
     DataRadius,
     NormBoundFalsified,
+    as_probability,
     confidence_radius,
     data_radius,
     mixture_grid,
@@ -32,7 +33,7 @@ Array = NDArray[np.float64]
 # %% auto #0
 __all__ = ['Array', 'WIDTHS', 'Finite', 'Box', 'Moments', 'Width', 'Spectral', 'Directional', 'ellipsoid_weights',
            'ellipsoid_weights_pair', 'Ellipsoid', 'first_best', 'spread_best', 'climb', 'divide', 'OnList', 'InBox',
-           'on_domain', 'History', 'Radius', 'AskTell', 'MTKB', 'default_ridge']
+           'on_domain', 'History', 'Radius', 'Plans', 'AskTell', 'Bandit', 'default_ridge', 'Optimist', 'MTKB']
 
 # %% ../nbs/04_mtkb.ipynb #c5
 class Finite:
@@ -316,8 +317,8 @@ def climb(
     return best
 
 # %% ../nbs/04_mtkb.ipynb #c35
-def divide(value: Any, box: Box, evaluations: int = 20_000) -> Array:
-    """The maximiser (d,) on a box by scipy's DIRECT, as in the paper, with a fixed number of evaluations."""
+def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
+    """The maximiser (d,) on a box by scipy's DIRECT, as in the paper; by default with 2000 evaluations an input."""
     low, high = box.bounds.T
 
     def negative(u: Array) -> float:
@@ -326,8 +327,8 @@ def divide(value: Any, box: Box, evaluations: int = 20_000) -> Array:
     found = direct(
         negative,
         Bounds(np.zeros(box.d), np.ones(box.d)),
-        maxfun=evaluations,
-        maxiter=evaluations,
+        maxfun=evaluations or 2000 * box.d,
+        maxiter=evaluations or 2000 * box.d,
         vol_tol=0.0,
         len_tol=1e-6,
     )
@@ -479,6 +480,34 @@ class Radius:
         return beta
 
 # %% ../nbs/04_mtkb.ipynb #c50
+class Plans:
+    """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, list[tuple[Array, float, float]]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, x: Array, plan: tuple[Array, float, float]) -> None:
+        """File the plan behind x (d,)."""
+        self._waiting.setdefault(x.tobytes(), []).append(plan)
+
+    def take(self, x: Array) -> tuple[Array, float, float] | None:
+        """The oldest plan behind x, which is pending no more; None if there is none."""
+        plans = self._waiting.get(key := x.tobytes())
+        if plans is None:
+            return None
+        plan = plans.pop(0)
+        if not plans:
+            del self._waiting[key]
+        return plan
+
+    def points(self) -> list[Array]:
+        """The points (d,), each as often as it is pending."""
+        return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
+
+# %% ../nbs/04_mtkb.ipynb #c51
 class AskTell:
     """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
 
@@ -495,7 +524,7 @@ class AskTell:
             raise TypeError(f"scalarization must be Linear(), Chebyshev() or alike, got {scalarization!r}")
         self.domain, self.n_tasks, self.scalarization = domain, n_tasks, scalarization
         self.history = History()
-        self._plans: dict[bytes, list[tuple[Array, float, float]]] = {}  # what was asked for and not yet told
+        self._plans = Plans()
         self.rng = np.random.default_rng(seed)
         scalarization.sample_weights(n_tasks, np.random.default_rng(0))  # fixed weights of the wrong length show now
 
@@ -535,7 +564,7 @@ class AskTell:
     def _ask(self, fixed: Array | None) -> Array:
         w = self.scalarization.sample_weights(self.n_tasks, self.rng) if fixed is None else fixed
         x, beta, value = self._propose(w)
-        self._plans.setdefault(x.tobytes(), []).append((w, beta, value))
+        self._plans.add(x, (w, beta, value))
         return x
 
     def tell(self, x: ArrayLike, y: ArrayLike) -> None:
@@ -560,32 +589,102 @@ class AskTell:
             self._tell(row, outputs)
 
     def _tell(self, x: Array, y: Array) -> None:
-        plan = self._drop(x) or (np.full(self.n_tasks, np.nan), np.nan, np.nan)
+        plan = self._plans.take(x) or (np.full(self.n_tasks, np.nan), np.nan, np.nan)
         self._observe(x, y)
         for column, entry in zip(vars(self.history).values(), (x, y, *plan), strict=True):
             column.append(entry)
 
-    def _drop(self, x: Array) -> tuple[Array, float, float] | None:
-        """The plan behind a pending point, which is pending no more."""
-        plans = self._plans.get(key := x.tobytes())
-        if plans is None:
-            return None
-        plan = plans.pop(0)
-        if not plans:
-            del self._plans[key]
-        return plan
-
     @property
     def pending(self) -> list[Array]:
         """Points (d,) that were asked for and not yet told."""
-        return [np.frombuffer(key).copy() for key, plans in self._plans.items() for _ in plans]
+        return self._plans.points()
 
     def forget(self, x: ArrayLike) -> None:
         """Stop waiting for the result of x; nothing happens if it was not pending."""
-        self._drop(np.asarray(x, dtype=float) + 0.0)
+        self._plans.take(np.asarray(x, dtype=float) + 0.0)
 
-# %% ../nbs/04_mtkb.ipynb #c51
-class MTKB(AskTell):
+# %% ../nbs/04_mtkb.ipynb #c52
+class Bandit(AskTell):
+    """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
+
+    def __init__(
+        self,
+        kernel: MultiTaskKernel | ScalarKernel,
+        domain: Finite | Box,
+        *,
+        scalarization: Scalarization | None = None,
+        noise_std: float,
+        norm_bound: float,
+        eta: float | None = None,
+        delta: float = 0.1,
+        width: str = "directional",
+        seed: Any = None,
+    ):
+        self.kernel = as_multitask(kernel)
+        super().__init__(domain, self.kernel.n_tasks, Chebyshev() if scalarization is None else scalarization, seed)
+        self.kernel.diag(domain.X[:1] if isinstance(domain, Finite) else domain.bounds.T)  # do the lengthscales fit?
+        self.noise_std, self.norm_bound = as_nonnegative("noise_std", noise_std), as_positive("norm_bound", norm_bound)
+        self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
+        self.delta = as_probability("delta", delta)
+        if width not in WIDTHS:
+            raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
+        if width == "ellipsoid" and not isinstance(self.scalarization, Linear | Chebyshev):
+            raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {self.scalarization!r}")
+        self.width = width
+
+
+def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
+    """The variance of the noise, and at least 1e-8 of the prior's."""
+    return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
+
+# %% ../nbs/04_mtkb.ipynb #c54
+class Optimist(Bandit):
+    """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
+
+    _states: list[Any]
+    _posterior: Posterior
+    _imagined: tuple[Any, float] | None = None
+
+    @property
+    def beta(self) -> float:
+        """The radius of the confidence band now."""
+        raise NotImplementedError
+
+    @property
+    def posterior(self) -> Posterior:
+        """Estimate and uncertainty from everything told so far, at any point."""
+        return self._posterior
+
+    def _propose(self, weights: Array) -> tuple[Array, float, float]:
+        state, inflation = self._imagine_pending()
+        beta = float(np.sqrt(inflation) * self.beta)
+        x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
+        if self._imagined is not None:
+            self._extend_imagined(x)
+        return x, beta, value
+
+    def _imagine_pending(self) -> tuple[Any, float]:
+        """The state with all pending points imagined, and the factor C that it costs."""
+        if not len(self._plans):
+            return self._states[0], 1.0
+        if self._imagined is None:
+            self._imagined = copy.deepcopy(self._states[0]), 1.0
+            for x in self.pending:
+                self._extend_imagined(x)
+        return self._imagined
+
+    def _extend_imagined(self, x: Array) -> None:
+        state, inflation = self._imagined  # type: ignore[misc]
+        state.imagine(x)
+        self._imagined = state, inflation + self._states[0].norm(x) / self.eta
+
+    def forget(self, x: ArrayLike) -> None:
+        """Stop waiting for the result of x; nothing happens if it was not pending."""
+        super().forget(x)
+        self._imagined = None
+
+# %% ../nbs/04_mtkb.ipynb #c55
+class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 
     Parameters
@@ -654,32 +753,16 @@ class MTKB(AskTell):
         radius: str = "tight",
         seed: Any = None,
     ):
-        self.kernel = as_multitask(kernel)
-        super().__init__(domain, self.kernel.n_tasks, Chebyshev() if scalarization is None else scalarization, seed)
-        self.noise_std, self.norm_bound = as_nonnegative("noise_std", noise_std), as_positive("norm_bound", norm_bound)
-        self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
-        if not 0 < as_positive("delta", delta) <= 1:
-            raise ValueError(f"delta must lie in (0, 1], got {delta}")
-        if width not in WIDTHS:
-            raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
-        if width == "ellipsoid" and not isinstance(self.scalarization, Linear | Chebyshev):
-            raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {self.scalarization!r}")
-        self.width, self.delta = width, float(delta)
+        options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
+        super().__init__(kernel, domain, **options, eta=eta, delta=delta, width=width, seed=seed)
         self.radius = Radius(radius, self.norm_bound, self.noise_std, self.eta, self.delta)
-        self.kernel.diag(domain.X[:1] if isinstance(domain, Finite) else domain.bounds.T)
         self._states = [on_domain(domain, self.kernel, ridge) for ridge in self.radius.ridges]
         self._posterior = Posterior(self.kernel, self.eta)
-        self._imagined: tuple[Any, float] | None = None
 
     @property
     def beta(self) -> float:
         """The radius of the confidence band now."""
         return self.radius([state.model for state in self._states])
-
-    @property
-    def posterior(self) -> Posterior:
-        """Estimate and uncertainty from everything told so far, at any point."""
-        return self._posterior
 
     @property
     def norm_lower_bound(self) -> float:
@@ -690,7 +773,7 @@ class MTKB(AskTell):
 
     @property
     def guarantee(self) -> str:
-        """What the confidence band promises."""
+        """What the confidence band promises, or why it promises nothing."""
         if self.radius.falsified:
             return f"none: the data refute norm_bound={self.norm_bound:g}"
         return (
@@ -704,36 +787,3 @@ class MTKB(AskTell):
             state.observe(x, y)
         self._posterior._file(x[None], y[None])
         self._imagined = None
-
-    def _propose(self, weights: Array) -> tuple[Array, float, float]:
-        state, inflation = self._imagine_pending()
-        beta = np.sqrt(inflation) * self.beta
-        x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
-        if self._imagined is not None:
-            self._extend_imagined(x)
-        return x, float(beta), value
-
-    def _imagine_pending(self) -> tuple[Any, float]:
-        """The state with all pending points imagined, and the factor C that it costs."""
-        if not self._plans:
-            return self._states[0], 1.0
-        if self._imagined is None:
-            self._imagined = copy.deepcopy(self._states[0]), 1.0
-            for x in self.pending:
-                self._extend_imagined(x)
-        return self._imagined
-
-    def _extend_imagined(self, x: Array) -> None:
-        state, inflation = self._imagined  # type: ignore[misc]
-        state.imagine(x)
-        self._imagined = state, inflation + self._states[0].norm(x) / self.eta
-
-    def forget(self, x: ArrayLike) -> None:
-        """Stop waiting for the result of x; nothing happens if it was not pending."""
-        super().forget(x)
-        self._imagined = None
-
-
-def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
-    """The variance of the noise, and at least 1e-8 of the prior's."""
-    return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))

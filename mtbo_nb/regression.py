@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from functools import singledispatch
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,10 @@ from .kernels import ICM, MultiTaskKernel, ScalarKernel, as_points, as_positive,
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'MEMORY', 'site_covariance', 'as_outputs', 'Observations', 'Factor', 'Solver', 'Coupled', 'make_solver',
-           'as_multitask', 'spectral_norm', 'nonnegative', 'Posterior', 'posterior', 'Sites', 'Rows', 'Delayed',
-           'pivoted_cholesky', 'Features', 'make_engine', 'floored', 'CoupledCarrier', 'make_carrier', 'Carried',
-           'carry']
+__all__ = ['Array', 'MEMORY', 'site_covariance', 'as_outputs', 'merge', 'Observations', 'cholesky_root', 'Factor', 'Solver',
+           'SiteRows', 'Coupled', 'make_solver', 'as_multitask', 'spectral_norm', 'nonnegative', 'Told', 'Posterior',
+           'posterior', 'Sites', 'Rows', 'Delayed', 'pivoted_cholesky', 'Features', 'make_engine', 'floored',
+           'CoupledCarrier', 'make_carrier', 'Carried', 'carry']
 
 # %% ../nbs/01_regression.ipynb #c15
 def site_covariance(kernel: MultiTaskKernel, X: Array, i: Any, Z: Array, j: Any) -> Array:
@@ -43,6 +43,16 @@ def as_outputs(Y: ArrayLike, shape: tuple[int, int]) -> Array:
     return values
 
 # %% ../nbs/01_regression.ipynb #c22
+def merge(Y: Array, rows: Any, m: int) -> tuple[Array, Array, float]:
+    """Mean outputs (m, n), counts (m, n) and scatter of outputs Y (t, n) that belong to the points rows (t,) < m."""
+    seen = ~np.isnan(Y)
+    counts, sums = np.zeros((2, m, Y.shape[1]))
+    np.add.at(counts, rows, seen)
+    np.add.at(sums, rows, np.where(seen, Y, 0.0))
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    return means, counts, float(np.nansum((Y - means[rows]) ** 2))
+
+# %% ../nbs/01_regression.ipynb #c23
 class Observations:
     """All that was told: each distinct point once, and every row of outputs with the number of its point."""
 
@@ -78,15 +88,19 @@ class Observations:
 
     def merged(self) -> tuple[Array, Array, Array, float]:
         """Distinct points (m, d), mean outputs (m, n), counts (m, n), and the scatter around the means."""
-        Y, rows = np.array(self._outputs), np.array(self.rows)
-        seen = ~np.isnan(Y)
-        counts, total = np.zeros((2, self.n_distinct, self.n_tasks))
-        np.add.at(counts, rows, seen)
-        np.add.at(total, rows, np.where(seen, Y, 0.0))
-        means = np.divide(total, counts, out=np.full_like(total, np.nan), where=counts > 0)
-        return np.array(self._points), means, counts, float(np.nansum((Y - means[rows]) ** 2))
+        return np.array(self._points), *merge(np.array(self._outputs), np.array(self.rows), self.n_distinct)
 
-# %% ../nbs/01_regression.ipynb #c25
+# %% ../nbs/01_regression.ipynb #c26
+def cholesky_root(A: Array) -> tuple[Array, float]:
+    """Cholesky factor of A, and the smallest jitter that it took (0 unless rounding made A indefinite)."""
+    for jitter in [0.0, *(np.diag(A).max() * 10.0 ** np.arange(-15, -5))]:
+        try:
+            return cholesky(A + jitter * np.eye(len(A)), lower=True), jitter
+        except LinAlgError:
+            continue
+    raise LinAlgError("a covariance is not positive definite, even with jitter: is eta too small?")
+
+# %% ../nbs/01_regression.ipynb #c27
 class Factor:
     """A Cholesky factor L of a covariance that grows by rows, with the whitened values L^{-1} y (columns share L)."""
 
@@ -102,7 +116,10 @@ class Factor:
         if not len(block):
             return
         S = self.whiten(cross)
-        M = self._root(block - S.T @ S)
+        M, jitter = cholesky_root(block - S.T @ S)
+        if jitter > self.jitter:
+            self.jitter = jitter
+            warnings.warn(f"a covariance was singular to rounding: added {jitter:.1e} to it", stacklevel=2)
         top = np.hstack([self.L, np.zeros_like(S)])
         self.L = np.vstack([top, np.hstack([S.T, M])])
         self.w = np.vstack([self.w, solve_triangular(M, values - S.T @ self.w, lower=True)])
@@ -120,20 +137,7 @@ class Factor:
         """log det A."""
         return 2 * float(np.log(np.diag(self.L)).sum())
 
-    def _root(self, A: Array) -> Array:
-        """Cholesky factor of A; where rounding made A indefinite, the smallest jitter that helps, and a warning."""
-        for jitter in [0.0, *(np.diag(A).max() * 10.0 ** np.arange(-15, -5))]:
-            try:
-                root = cholesky(A + jitter * np.eye(len(A)), lower=True)
-            except LinAlgError:
-                continue
-            if jitter > self.jitter:
-                self.jitter = jitter
-                warnings.warn(f"a covariance was singular to rounding: added {jitter:.1e} to it", stacklevel=2)
-            return root
-        raise LinAlgError("a covariance is not positive definite, even with jitter: is eta too small?")
-
-# %% ../nbs/01_regression.ipynb #c28
+# %% ../nbs/01_regression.ipynb #c30
 class Solver(Protocol):
     """What a posterior needs: rows in, moments out."""
 
@@ -150,11 +154,9 @@ class Solver(Protocol):
     def joint(self, X: Array) -> Array: ...
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]: ...
 
-# %% ../nbs/01_regression.ipynb #c29
-class Coupled:
-    """Solver for any multi-task kernel: one factor over all observed sites."""
-
-    complete_only = False
+# %% ../nbs/01_regression.ipynb #c31
+class SiteRows:
+    """The observed sites of any multi-task kernel and the factor of their covariance."""
 
     def __init__(self, kernel: MultiTaskKernel, eta: float):
         self.kernel, self.eta = kernel, eta
@@ -192,15 +194,17 @@ class Coupled:
         """Y'(G + eta I)^{-1} Y."""
         return float(np.sum(self.factor.w**2)) + self._scatter / self.eta
 
+# %% ../nbs/01_regression.ipynb #c32
+class Coupled(SiteRows):
+    """Solver for any multi-task kernel: one factor over all observed sites."""
+
+    complete_only = False
+
     def _whitened(self, X: Array) -> Array:
         """L^{-1} times the covariance of the rows with all outputs at X, shape (rows, s, n)."""
-        n = self.kernel.n_tasks
-        cross = self._row_cross(X)
-        return self.factor.whiten(cross.reshape(len(self), len(X) * n)).reshape(len(self), len(X), n)
-
-    def _row_cross(self, X: Array) -> Array:
-        rows = X[:0] if self._X is None else self._X
-        return total(k._cross(rows, X)[:, :, None] * B[self.i][:, None, :] for k, B in self.kernel.terms)
+        shape, rows = (len(self), len(X), self.kernel.n_tasks), X[:0] if self._X is None else self._X
+        cross = total(k._cross(rows, X)[:, :, None] * B[self.i][:, None, :] for k, B in self.kernel.terms)
+        return self.factor.whiten(cross.reshape(shape[0], shape[1] * shape[2])).reshape(shape)
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean (s, n) and covariance (s, n, n) at X (s, d)."""
@@ -221,11 +225,9 @@ class Coupled:
         slopes = [(k._gradient(X, X[:0] if self._X is None else self._X), B) for k, B in self.kernel.terms]
         dmean = total(np.einsum("srd,rn,r->snd", g, B[self.i], alpha) for g, B in slopes)
         half = total(np.einsum("srd,ri,rsj->sijd", g, B[self.i], weights, optimize=True) for g, B in slopes)
-        mean = np.einsum("rsn,r->sn", V, self.factor.w[:, 0])
-        cov = self.kernel.diag(X) - np.einsum("rsi,rsj->sij", V, V)
-        return mean, cov, dmean, -(half + half.transpose(0, 2, 1, 3))
+        return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
 
-# %% ../nbs/01_regression.ipynb #c31
+# %% ../nbs/01_regression.ipynb #c34
 @singledispatch
 def make_solver(kernel: MultiTaskKernel, eta: float, complete: bool) -> Solver:
     """The solver for a kernel; modules with faster ones register them here."""
@@ -240,7 +242,7 @@ def as_multitask(kernel: Any) -> MultiTaskKernel:
         raise TypeError(f"kernel must be a kernel such as SE(0.2) or ICM(SE(0.2), B), got {type(kernel).__name__}")
     return kernel
 
-# %% ../nbs/01_regression.ipynb #c32
+# %% ../nbs/01_regression.ipynb #c35
 def spectral_norm(blocks: Array) -> Array:
     """Largest eigenvalue of each symmetric positive semi-definite (..., n, n) block; closed form for n <= 2."""
     if blocks.shape[-1] == 1:
@@ -250,7 +252,7 @@ def spectral_norm(blocks: Array) -> Array:
         return (a + c) / 2 + np.hypot((a - c) / 2, b)
     return np.asarray(np.linalg.eigvalsh(blocks)[..., -1], dtype=np.float64)
 
-# %% ../nbs/01_regression.ipynb #c34
+# %% ../nbs/01_regression.ipynb #c37
 def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     """Variances with rounding below zero set to zero, and how many there were; an error if it was not rounding."""
     lowest = float(variance.min(initial=0.0))
@@ -260,20 +262,9 @@ def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
         raise FloatingPointError(f"a variance is {lowest:.2e} where the prior's is {scale:.2e}: eta is too small")
     return np.maximum(variance, 0.0), int(np.count_nonzero(variance < 0))
 
-# %% ../nbs/01_regression.ipynb #c35
-class Posterior:
-    """Estimate and uncertainty of all outputs from what was told; made by `posterior(kernel, eta)`.
-
-    Attributes
-    ----------
-    kernel : MultiTaskKernel
-    eta : float
-        The ridge.
-    data : Observations
-        All that was told.
-    clipped : int
-        How many variances were a rounding error below zero and were set to zero.
-    """
+# %% ../nbs/01_regression.ipynb #c38
+class Told:
+    """What was told so far, and a solver that catches up with it when it is asked."""
 
     def __init__(self, kernel: MultiTaskKernel | ScalarKernel, eta: float):
         self.kernel, self.eta = as_multitask(kernel), as_positive("eta", eta)
@@ -282,15 +273,12 @@ class Posterior:
         self._d: int | None = None
         self._solver: Solver | None = None
 
-    def __repr__(self) -> str:
-        return f"Posterior({self.kernel!r}, eta={self.eta:.3g}, {self.n_obs} rounds at {self.data.n_distinct} points)"
-
     @property
     def n_obs(self) -> int:
         """Number of rounds told."""
         return len(self.data)
 
-    def update(self, X: ArrayLike, Y: ArrayLike) -> Posterior:
+    def update(self, X: ArrayLike, Y: ArrayLike) -> Self:
         """Tell outputs Y (t, n), NaN where not observed, at the points X (t, d). Returns the posterior itself."""
         points = as_points("X", X, self._d)
         outputs = as_outputs(Y, (len(points), self.kernel.n_tasks))
@@ -323,6 +311,24 @@ class Posterior:
         else:
             self._solver.extend(X, Y, np.ones(Y.shape))  # type: ignore[union-attr]
         self._taken = len(self.data)
+
+# %% ../nbs/01_regression.ipynb #c40
+class Posterior(Told):
+    """Estimate and uncertainty of all outputs from what was told; made by `posterior(kernel, eta)`.
+
+    Attributes
+    ----------
+    kernel : MultiTaskKernel
+    eta : float
+        The ridge.
+    data : Observations
+        All that was told.
+    clipped : int
+        How many variances were a rounding error below zero and were set to zero.
+    """
+
+    def __repr__(self) -> str:
+        return f"Posterior({self.kernel!r}, eta={self.eta:.3g}, {self.n_obs} rounds at {self.data.n_distinct} points)"
 
     @property
     def logdet(self) -> float:
@@ -370,7 +376,7 @@ class Posterior:
         root = vectors * np.sqrt(values.clip(0))
         return mean + (rng.standard_normal((size, s * n)) @ root.T).reshape(size, s, n)
 
-# %% ../nbs/01_regression.ipynb #c36
+# %% ../nbs/01_regression.ipynb #c41
 def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     """The posterior of a kernel with ridge eta, before any data.
 
@@ -403,7 +409,7 @@ def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     """
     return Posterior(kernel, eta)
 
-# %% ../nbs/01_regression.ipynb #c53
+# %% ../nbs/01_regression.ipynb #c58
 class Sites:
     """All (candidate, output) pairs as the points of one scalar kernel: site j n + i is output i at candidate j."""
 
@@ -425,7 +431,7 @@ class Sites:
         """Prior variance of every site, shape (M,)."""
         return np.einsum("sii->si", self.kernel.diag(self.X)).ravel().copy()
 
-# %% ../nbs/01_regression.ipynb #c55
+# %% ../nbs/01_regression.ipynb #c60
 class Rows:
     """The posterior covariance K - V'V of each layer as a growing stack of whitened rows."""
 
@@ -440,8 +446,8 @@ class Rows:
         V = self.V[:, : self.used]
         return self.sites.cross([j]) - np.matmul(V[:, :, j][:, None, :], V)[:, 0]
 
-    def downdate(self, j: int, row: Array) -> None:
-        """Condition on site j; row is its column over the square root of its variance with ridge."""
+    def downdate(self, j: int, row: Array, d: Array) -> None:
+        """Condition on site j; d is its variance with the ridge, row its column over the square root of d."""
         self.counts[j] = self.counts.get(j, 0) + 1
         if self.used > 2 * len(self.counts) + 64:
             return self._merge()
@@ -460,7 +466,7 @@ class Rows:
             L = cholesky(prior[:, visited] + np.diag(noise), lower=True)
             V[: self.used] = solve_triangular(L, prior, lower=True)
 
-# %% ../nbs/01_regression.ipynb #c57
+# %% ../nbs/01_regression.ipynb #c62
 class Delayed:
     """The posterior covariance of each layer as a matrix, with the last rows waiting to be folded in."""
 
@@ -480,8 +486,8 @@ class Delayed:
         np.subtract(self.C[:, j, j:], column[:, j:], out=column[:, j:])
         return column
 
-    def downdate(self, j: int, row: Array) -> None:
-        """Condition on site j; row is its column over the square root of its variance with ridge."""
+    def downdate(self, j: int, row: Array, d: Array) -> None:
+        """Condition on site j; d is its variance with the ridge, row its column over the square root of d."""
         self.V[:, self.used] = row
         self.used += 1
         if self.used == self.block:
@@ -489,7 +495,7 @@ class Delayed:
                 dsyrk(alpha=-1.0, a=V.T, beta=1.0, c=C.T, lower=1, overwrite_c=1)
             self.used = 0
 
-# %% ../nbs/01_regression.ipynb #c59
+# %% ../nbs/01_regression.ipynb #c64
 def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[Array, bool]:
     """F (r, M) with F'F = K up to `tolerance` of its largest entry, and whether r <= rank was enough."""
     left = sites.variance()
@@ -505,7 +511,7 @@ def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[A
         left[pivot] = 0.0
     return F, bool(left.max() <= tolerance * scale)
 
-# %% ../nbs/01_regression.ipynb #c61
+# %% ../nbs/01_regression.ipynb #c66
 class Features:
     """The posterior covariance F'SF of each layer through the weights of r features."""
 
@@ -520,12 +526,11 @@ class Features:
         self._s = self.S @ self.F[:, j]
         return self._s @ self.F
 
-    def downdate(self, j: int, row: Array) -> None:
-        """Condition on site j, for which `column` was called last."""
-        d = self._s @ self.F[:, j] + self.ridges
+    def downdate(self, j: int, row: Array, d: Array) -> None:
+        """Condition on site j, for which `column` was called last; d is its variance with the ridge."""
         self.S -= self._s[:, :, None] * (self._s / d[:, None])[:, None, :]
 
-# %% ../nbs/01_regression.ipynb #c62
+# %% ../nbs/01_regression.ipynb #c67
 MEMORY = 2 * 2**30  # bytes that carried matrices may take
 
 
@@ -541,16 +546,17 @@ def make_engine(sites: Any, ridges: Array, memory: int | None = None) -> Rows | 
             return Features(F, ridges)
     return Delayed(sites, ridges) if fits else Rows(sites, ridges)
 
-# %% ../nbs/01_regression.ipynb #c68
-def floored(ridges: Array, variance: float = 1.0, smallest: float = 1e-14) -> Array:
+# %% ../nbs/01_regression.ipynb #c73
+def floored(ridges: ArrayLike, variance: float = 1.0, smallest: float = 1e-14) -> Array:
     """Ridges next to a prior variance, none below rounding; a warning says how much had to be added."""
-    enough = np.maximum(ridges, smallest * variance)
-    if (enough > ridges).any():
-        added = float(np.max(enough - ridges)) / variance
+    given = np.asarray(ridges, dtype=float)
+    enough = np.maximum(given, smallest * variance)
+    if (enough > given).any():
+        added = float(np.max(enough - given)) / variance
         warnings.warn(f"eta is below rounding: added {added:.1e} of the prior variance to it", stacklevel=2)
     return enough
 
-# %% ../nbs/01_regression.ipynb #c69
+# %% ../nbs/01_regression.ipynb #c74
 class CoupledCarrier:
     """Mean and covariance at N candidates for any multi-task kernel, updated output by output."""
 
@@ -558,9 +564,8 @@ class CoupledCarrier:
 
     def __init__(self, kernel: MultiTaskKernel, eta: float, X: Array):
         self.eta, self.n = eta, kernel.n_tasks
-        ridges = floored(np.array([eta]), max(kernel.kappa(), 1e-300))
-        self.ridge = float(ridges[0])
-        self.engine = make_engine(Sites(kernel, X), ridges)
+        sites = Sites(kernel, X)
+        self.engine, self.prior = make_engine(sites, np.array([eta])), sites.variance()
         self._mean = np.zeros((len(X), self.n))
         self._cov = kernel.diag(X).copy()
         self.logdet = self.quad = 0.0
@@ -570,10 +575,11 @@ class CoupledCarrier:
         for i in np.flatnonzero(~np.isnan(y)).tolist():
             site = j * self.n + i
             column = self.engine.column(site)
-            d, surprise = column[0, site] + self.ridge, y[i] - self._mean[j, i]
+            d = float(floored(column[0, site].clip(0) + self.eta, self.prior[site]))
+            surprise = y[i] - self._mean[j, i]
             self._mean += (surprise / d * column[0]).reshape(self._mean.shape)
             row = column / np.sqrt(d)
-            self.engine.downdate(site, row)
+            self.engine.downdate(site, row, np.array([d]))
             blocks = row.reshape(-1, self.n)
             self._cov -= blocks[:, :, None] * blocks[:, None, :]
             self.logdet += float(np.log(d / self.eta))
@@ -599,13 +605,13 @@ class CoupledCarrier:
         """Spectral norms (N,)."""
         return spectral_norm(self._cov)
 
-# %% ../nbs/01_regression.ipynb #c70
+# %% ../nbs/01_regression.ipynb #c75
 @singledispatch
 def make_carrier(kernel: MultiTaskKernel, eta: float, X: Array, complete: bool) -> Any:
     """The carrier for a kernel; modules with faster ones register them here."""
     return CoupledCarrier(kernel, eta, X)
 
-# %% ../nbs/01_regression.ipynb #c71
+# %% ../nbs/01_regression.ipynb #c76
 class Carried:
     """A posterior carried on N candidates; made by `carry(kernel, eta, X)`."""
 
@@ -663,7 +669,7 @@ class Carried:
         """w' Gamma_t(x, x) w at all candidates, (N,)."""
         return self._checked(self._carrier.along(w))
 
-# %% ../nbs/01_regression.ipynb #c72
+# %% ../nbs/01_regression.ipynb #c77
 def carry(kernel: MultiTaskKernel | ScalarKernel, eta: float, X: ArrayLike) -> Carried:
     """A posterior whose mean and covariance at the candidates X are updated round by round, never recomputed.
 

@@ -165,6 +165,7 @@ class Belief:
         prior: Prior,
         rng: np.random.Generator,
         before: Belief | None = None,
+        carried: Sequence[Any] | None = None,
     ):
         old: Sequence[Nodes | None] = before.parts if before else [None] * len(models)
         self.parts: list[Nodes] = [believe(m, data, prior, rng, o) for m, o in zip(models, old, strict=True)]
@@ -175,7 +176,11 @@ class Belief:
         self.gain = float(logsumexp(logs) - np.log(len(logs)) - logs[0])  # what the alternatives add to the evidence
         self.model_weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
         self.weights = np.concatenate([w * n.weights for w, n in zip(self.model_weights, self.parts, strict=True)])
-        self.families = [lmc_family(n.model.kernels, n.Sigmas, data, prior.noise_var) for n in self.parts]
+        blocks = carried or [None] * len(models)
+        self.families = [
+            lmc_family(n.model.kernels, n.Sigmas, data, prior.noise_var, c)
+            for n, c in zip(self.parts, blocks, strict=True)
+        ]
         self._last: tuple[Array, int, tuple[Array, Array]] | None = None  # the same points are often asked twice
         a, b = prior.scale or (np.inf, np.inf)
         self.dof = 2 * a + len(data)
@@ -613,6 +618,7 @@ class _State(_Settings):
         self._belief: tuple[int, Belief] | None = None
         self._range: tuple[float, float] = (-1.0, 1.0)
         self._carried: tuple[Any, CarriedPosterior] | None = None
+        self._blocks: list[list[CarriedPosterior]] = []
         self.e_value, self.messages = 0.0, list[str]()
         self._fraction: float | None = None
 
@@ -621,8 +627,25 @@ class _State(_Settings):
         """The posterior of everything unknown, given the data so far."""
         if self._belief is None or self._belief[0] != len(self.data):
             before = self._belief[1] if self._belief else None
-            self._belief = (len(self.data), Belief(self.models, self.data, self.prior, self.rng, before))
+            belief = Belief(self.models, self.data, self.prior, self.rng, before, self._follow())
+            self._belief = (len(self.data), belief)
         return self._belief[1]
+
+    def _follow(self) -> list[list[CarriedPosterior]] | None:
+        """For two tasks on a list of candidates: whitened blocks of the plant tasks, brought up to date."""
+        simple = all(len(m.unknown) == 1 for m in self.models)
+        if not (hasattr(self.domain, "X") and self.n_tasks == 2 and simple):
+            return None
+        if not self._blocks:
+            for m in self.models:
+                Sigma = with_correlation(m.base, [1.0], m.unknown[0])[0]
+                options = m.kernels, Sigma, self.domain.X, self.prior.noise_var, self.plant_tasks
+                self._blocks.append([CarriedPosterior(*options) for _ in range(2)])
+        for t, c in [(t, pair[t]) for pair in self._blocks for t in (0, 1)]:
+            new = slice(self.data.rows(t).start + len(c.X), self.data.rows(t).stop)
+            if new.start < new.stop:
+                c.append(self.data.X[new], self.data.y[new], t)
+        return self._blocks
 
     @property
     def spent(self) -> float:
@@ -713,7 +736,8 @@ class _Judges(_Bands):
             self.scaling = robust_scaling(kernels, Sigmas, ref, self.data, noise, self.beta, psi=self.psi)
             band = theorem_band(self._carry(ref), self.scaling.sqrt_beta_bar)
         else:
-            family = lmc_family(kernels, np.concatenate([ref[None], Sigmas]), self.data, noise)
+            carried = self._blocks[0] if self._blocks else None
+            family = lmc_family(kernels, np.concatenate([ref[None], Sigmas]), self.data, noise, carried)
             band = set_band(family, self.beta, self.certificate == "sharp")
         return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
 
@@ -736,7 +760,10 @@ class _Explorer(_Judges):
     """Choosing the points of the free tasks."""
 
     def _candidates(self, size: int) -> Array:
-        return self.domain.X if hasattr(self.domain, "X") else self.domain.sobol(size, self.rng)
+        if not hasattr(self.domain, "X"):
+            return self.domain.sobol(size, self.rng)
+        X = self.domain.X
+        return X if len(X) <= 4096 else X[self.rng.choice(len(X), 4096, replace=False)]
 
     def _farthest(self, task: int) -> Array:
         """The candidate farthest from the task's data."""
@@ -774,6 +801,8 @@ class _Asker(_Explorer):
         verdict = judge(X)
         if not hasattr(self.domain, "X") and self.psi is None:
             notes.append("psi neglected")
+        if self.round >= self.horizon:
+            notes.append(f"beyond the horizon of {self.horizon} runs: the stated probability does not cover this one")
         if self.n_tasks > 1:
             single = self._single()
             if (verdict.ok <= single(X).ok).all():
@@ -820,7 +849,7 @@ class _Main(_Asker):
             notes.append("no point is certified: the best safe point is repeated")
             return self._proposal(self._best_known(), 0.0 if self.certificate == "risk" else None, notes)
         known = 2 * np.sqrt(self.prior.noise_var)
-        grows = self._sd(X[verdict.ok]).max() > known
+        grows = self._sd(X)[verdict.ok].max() > known
         if not grows:
             notes.append("the safe set cannot grow: every certified point is known to within the noise")
         x, value = self._choose(judge, X, verdict)
@@ -884,6 +913,15 @@ class _Accounts(_Main):
         if self._is_pending(x) and self._pending is not None and self._pending.value is not None:
             return float(self._pending.value), ""
         return float(unsafe_probability(self.belief, x[None], self.limits)[0]), "own point"
+
+    def __repr__(self) -> str:
+        budget = f"risk spent {self.spent:.3g} of {self.delta:g}, " if self.certificate == "risk" else ""
+        part = "" if self._fraction is None else f"{self._fraction:.0%} certified, "
+        alarm = "" if self.e_value < 100 else ", THE DATA SPEAK AGAINST THE MODEL"
+        return (
+            f"SafeMTBO({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
+            f"{self.history.violations} runs outside the limits{alarm})"
+        )
 
     def _is_pending(self, x: Array) -> bool:
         p = self._pending

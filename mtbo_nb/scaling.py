@@ -599,6 +599,20 @@ class CarriedPosterior(_Carried):
     def _cov(self, X: Array, s: Any, Z: Array, t: Any) -> Array:
         return _cross_covariance(self.kernels, self.Sigma, X, s, Z, t)
 
+    @property
+    def factor(self) -> Array:
+        """Lower factor of the data's covariance, noise included, in the order of their arrival."""
+        return self.L[: len(self.X), : len(self.X)]
+
+    @property
+    def whitened_y(self) -> Array:
+        """factor^{-1} y."""
+        return self.z[: len(self.X)]
+
+    def rows(self, task: int) -> Array:
+        """Whitened covariances of one followed task at all points with the data, shape (M, N)."""
+        return self.V[self.tasks.index(task), : len(self.X)]
+
     def moments(self, task: int) -> tuple[Array, Array]:
         """Mean and variance of one followed task at all points, each (N,)."""
         i = self.tasks.index(task)

@@ -92,8 +92,9 @@ def test_engines_agree_for_small_ridges(kernel, eta):
         var = np.tile(sites.variance(), (2, 1))
         for j in told:
             column = engine.column(j)
-            row = column / np.sqrt(column[:, j] + ridges)[:, None]
-            engine.downdate(j, row)
+            d = column[:, j] + ridges
+            row = column / np.sqrt(d)[:, None]
+            engine.downdate(j, row, d)
             var -= row**2
         results.append(var)
     tolerance = max(1e-9, 1e-14 / eta)
@@ -133,6 +134,16 @@ def test_scales_from_a_thousandth_to_a_million():
     for i, unit in enumerate(np.diag(D)):
         np.testing.assert_allclose(post.mean(grid)[:, i], mean[:, i], atol=1e-6 * unit, rtol=1e-6)
         np.testing.assert_allclose(post.cov(grid)[:, i, i], joint[range(6), range(6), i, i], atol=1e-6 * unit**2)
+
+
+def test_a_ridge_below_rounding_is_reported_and_gives_no_nan():
+    lmc = LMC([(SE(0.3), [[1e12, 0], [0, 1.0]]), (SE(0.1), [[1e12, 0], [0, 1.0]])])
+    carried = carry(lmc, 1e-8, np.random.default_rng(0).random((30, 1)))
+    with pytest.warns(UserWarning, match="below rounding"):
+        for j in np.random.default_rng(1).integers(0, 5, 100):
+            carried.observe(int(j), np.array([1e6, 1.0]))
+    assert np.isfinite(carried.mean).all() and np.isfinite(carried.cov).all()
+    np.testing.assert_allclose(carried.mean[:, 1].max(), 1.0, rtol=0.2)
 
 
 def test_edges():
