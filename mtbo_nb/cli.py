@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -19,58 +18,57 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .baselines import ITKB
 from .experiments import Results, Table, as_problem, drive, plot_regret, recipe, save_curves, trials
+from .figures import FIGURES, METHODS, draw_figure, figure_names, promise, reproduce, thin
 from .mtkb import MTKB
-from .problems import PROBLEMS, Problem
+from .problems import PROBLEMS, Problem, intel_readings, sensor_problem
 
 # %% auto #0
-__all__ = ['PUBLISHED', 'DEMO', 'LEGEND', 'DEMO_HELP', 'COMMANDS', 'Contender', 'promise', 'contest', 'report', 'recommend',
-           'picture', 'say', 'pool', 'demo', 'whole', 'add_demo', 'parser', 'main']
+__all__ = [
+    "DEMO",
+    "LEGEND",
+    "DEMO_HELP",
+    "REPRODUCE_HELP",
+    "COMMANDS",
+    "contest",
+    "report",
+    "recommend",
+    "picture",
+    "say",
+    "pool",
+    "demo",
+    "whole",
+    "add_demo",
+    "intel_problems",
+    "reproduce_figures",
+    "figure_argument",
+    "add_reproduce",
+    "parser",
+    "main",
+]
 
 # %% ../nbs/14_cli.ipynb #c5
-@dataclass(frozen=True)
-class Contender:
-    """A method of the demo: how to make it, which norm bound it gets, and how its line looks."""
-
-    method: type
-    norm: str
-    options: dict[str, Any]
-    colour: str
-
-    @property
-    def style(self) -> dict[str, Any]:
-        """Properties of its line; dashed if its norm bound is none."""
-        return {"color": self.colour, "ls": "-" if self.norm == "true" else "--"}
-
-
-PUBLISHED = {"width": "spectral", "radius": "paper"}
 DEMO = {
-    "IT-KB, paper's b": Contender(ITKB, "paper", {}, "#D55E00"),
-    "MT-KB, paper's b": Contender(MTKB, "paper", PUBLISHED, "#0072B2"),
-    "IT-KB, norm bound": Contender(ITKB, "true", {}, "#D55E00"),
-    "MT-KB, norm bound": Contender(MTKB, "true", PUBLISHED, "#0072B2"),
-    "MT-KB, directional, tight": Contender(MTKB, "true", {"radius": "tight"}, "#009E73"),
-    "MT-KB, directional, data": Contender(MTKB, "true", {"radius": "data"}, "#CC79A7"),
+    label: METHODS[label]
+    for label in (
+        "IT-KB, paper's b",
+        "MT-KB, paper's b",
+        "IT-KB, norm bound",
+        "MT-KB, norm bound",
+        "MT-KB, directional, tight",
+        "MT-KB, directional, data",
+    )
 }
 
-# %% ../nbs/14_cli.ipynb #c6
-def promise(contender: Contender, problem: Problem) -> str:
-    """What the theorem says about this method on this problem."""
-    if contender.norm == "paper":
-        return "none: b is no bound"
-    return "probability 0.9" if problem.norm_bound_is_exact else "none: b is a guess"
 
-# %% ../nbs/14_cli.ipynb #c10
+# %% ../nbs/14_cli.ipynb #c9
 def contest(name: str) -> dict[str, Callable[..., Any]]:
     """The recipes of the demo for a problem."""
     reference = "worst" if name == "weather" else None
-    return {
-        label: recipe(c.method, norm=c.norm, reference=reference, eta=0.1, delta=0.1, **c.options)
-        for label, c in DEMO.items()
-    }
+    return {label: contender.recipe(reference=reference) for label, contender in DEMO.items()}
 
-# %% ../nbs/14_cli.ipynb #c13
+
+# %% ../nbs/14_cli.ipynb #c12
 def report(results: Results, problem: Problem) -> str:
     """The table of one problem, with what is guaranteed and who wins."""
     T = results.regret.shape[2]
@@ -82,7 +80,8 @@ def report(results: Results, problem: Problem) -> str:
         text.append(f"With the {norm}, MT-KB ends below IT-KB in {wins} of {len(results.seeds)} trials.")
     return "\n".join(text)
 
-# %% ../nbs/14_cli.ipynb #c16
+
+# %% ../nbs/14_cli.ipynb #c15
 def recommend(problem: Problem, T: int, seed: int) -> str:
     """Which candidate MT-KB recommends for equal weights, and how good it really is."""
     opt: Any = recipe(MTKB, reference="worst", radius="data", eta=0.1)(problem, seed)
@@ -94,7 +93,8 @@ def recommend(problem: Problem, T: int, seed: int) -> str:
     wanted, found = ", ".join(problem.outputs), f"{labels[guess]}, in truth number {rank} of {len(truth)}"
     return f"Equal weights on {wanted}: after {T} rounds MT-KB names {found}."
 
-# %% ../nbs/14_cli.ipynb #c23
+
+# %% ../nbs/14_cli.ipynb #c22
 def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path) -> None:
     """Draw the regret on every problem, side by side, into a .png; no display is needed."""
     from matplotlib.figure import Figure
@@ -115,7 +115,8 @@ def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path)
     figure.legend(handles, labels, title=title, **place)
     figure.savefig(path, dpi=150)
 
-# %% ../nbs/14_cli.ipynb #c26
+
+# %% ../nbs/14_cli.ipynb #c25
 def say(*lines: str) -> None:
     """Write lines to the terminal."""
     sys.stdout.write("\n".join(lines) + "\n")
@@ -130,7 +131,8 @@ def pool(jobs: int) -> AbstractContextManager[Executor | None]:
         os.environ.setdefault(name, "1")
     return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
-# %% ../nbs/14_cli.ipynb #c27
+
+# %% ../nbs/14_cli.ipynb #c26
 def demo(args: argparse.Namespace) -> int:
     """Run the demo; see `mtbo demo --help`."""
     out, seeds = Path(args.out), range(args.seed, args.seed + args.trials)
@@ -159,7 +161,8 @@ guarantee: "probability 0.9" means that the confidence band holds in all rounds 
 regret bound, since b is the norm of the function. The paper's b, max |f| / kappa, is no bound on the norm, and for a
 function outside the kernel's space no b is right: such runs are heuristics, however good they look."""
 
-# %% ../nbs/14_cli.ipynb #c29
+
+# %% ../nbs/14_cli.ipynb #c28
 def whole(low: int) -> Callable[[str], int]:
     """A converter for whole numbers from `low` on."""
 
@@ -172,7 +175,8 @@ def whole(low: int) -> Callable[[str], int]:
     convert.__name__ = "whole number"
     return convert
 
-# %% ../nbs/14_cli.ipynb #c30
+
+# %% ../nbs/14_cli.ipynb #c29
 def add_demo(commands: Any) -> None:
     """The arguments of `mtbo demo`."""
     parser = commands.add_parser("demo", help="MT-KB against independent tasks on four problems", description=DEMO_HELP)
@@ -198,8 +202,65 @@ def add_demo(commands: Any) -> None:
 
 DEMO_HELP = "Play MT-KB and IT-KB on test problems, print their regret, and store a picture and the numbers."
 
+
 # %% ../nbs/14_cli.ipynb #c31
-COMMANDS = [add_demo]
+def intel_problems(files: Sequence[str], seeds: Sequence[int]) -> Callable[[int], Problem]:
+    """The function seed -> sensor problem of the Intel lab, from its two raw files."""
+    readings = intel_readings(*files)
+    return {seed: sensor_problem("intel", readings, seed=seed) for seed in seeds}.__getitem__
+
+
+# %% ../nbs/14_cli.ipynb #c32
+def reproduce_figures(args: argparse.Namespace) -> int:
+    """Play figures of the paper; see `mtbo reproduce --help`."""
+    out, played = Path(args.out), dict[str, Results]()
+    out.mkdir(parents=True, exist_ok=True)
+    names = dict.fromkeys(name for given in args.names for name in given)
+    with pool(args.jobs) as executor:
+        for name in names:
+            figure, problem = FIGURES[name], None
+            if args.intel and name.startswith("fig1f"):
+                problem = intel_problems(args.intel, range(args.trials or figure.trials))
+            options: dict[str, Any] = {"trials": args.trials, "T": args.rounds, "problem": problem}
+            runs = figure.runs or name
+            if runs not in played:
+                played[runs] = reproduce(runs, executor, progress=not args.no_progress, **options)
+            kept = thin(played[runs])
+            say("", f"{name}: {figure.title}", repr(as_problem(problem or figure.contests[0][0], 0)))
+            say(repr(kept.summary(what=figure.what)))
+            kept.save(out / f"{name}.npz")
+            draw_figure(name, kept).savefig(out / f"{name}.png", dpi=150)
+    say("", f"pictures and numbers: {out}/*.png, *.npz")
+    return 0
+
+
+# %% ../nbs/14_cli.ipynb #c33
+def figure_argument(text: str) -> list[str]:
+    """The figures that an argument of the command stands for."""
+    try:
+        return figure_names(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_reproduce(commands: Any) -> None:
+    """The arguments of `mtbo reproduce`."""
+    parser = commands.add_parser("reproduce", help="the figures of the paper", description=REPRODUCE_HELP)
+    parser.set_defaults(run=reproduce_figures)
+    add = parser.add_argument
+    add("names", nargs="+", type=figure_argument, metavar="NAME", help=f"all, or of {', '.join(FIGURES)}")
+    add("--trials", type=whole(1), default=None, help="runs of each method (default 10)")
+    add("--rounds", type=whole(1), default=None, help="rounds of each run (default 1000)")
+    add("--jobs", type=whole(1), default=os.cpu_count() or 1, help="processes at a time (default: all cores)")
+    add("--out", default="mtbo-figures", help="folder for the results (default ./mtbo-figures)")
+    add("--intel", nargs=2, metavar=("DATA", "LOCS"), help="data.txt and mote_locs.txt of the Intel lab, for fig1f")
+    add("--no-progress", action="store_true", help="no progress bars")
+
+
+REPRODUCE_HELP = "Play figures of Chowdhury and Gopalan (2020), print the regrets, and store pictures and curves."
+
+# %% ../nbs/14_cli.ipynb #c34
+COMMANDS = [add_demo, add_reproduce]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -211,7 +272,8 @@ def parser() -> argparse.ArgumentParser:
         add(commands)
     return main_parser
 
-# %% ../nbs/14_cli.ipynb #c33
+
+# %% ../nbs/14_cli.ipynb #c36
 def main(argv: Sequence[str] | None = None) -> int:
     """The `mtbo` command.
 

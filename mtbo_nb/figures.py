@@ -28,9 +28,27 @@ from .scalarization import Linear
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'SETTINGS', 'PUBLISHED', 'BUDGETED', 'METHODS', 'SIMILARITIES', 'WAYS', 'FIGURES', 'Contender', 'promise',
-           'similar_function', 'Figure', 'figure_names', 'reproduce', 'Thinned', 'thin', 'only', 'panels',
-           'draw_figure']
+__all__ = [
+    "Array",
+    "SETTINGS",
+    "PUBLISHED",
+    "BUDGETED",
+    "METHODS",
+    "SIMILARITIES",
+    "WAYS",
+    "FIGURES",
+    "Contender",
+    "promise",
+    "similar_function",
+    "Figure",
+    "figure_names",
+    "reproduce",
+    "Thinned",
+    "thin",
+    "only",
+    "panels",
+    "draw_figure",
+]
 
 # %% ../nbs/10a_figures.ipynb #c5
 SETTINGS: dict[str, Any] = {"eta": 0.1, "delta": 0.1}
@@ -60,6 +78,7 @@ class Contender:
         """Properties of its line; dashed if its norm bound is none."""
         return {"color": self.colour, "ls": "--" if self.norm == "paper" else "-"}
 
+
 # %% ../nbs/10a_figures.ipynb #c7
 PUBLISHED = {"width": "spectral", "radius": "paper"}
 BUDGETED = {"radius": "paper", "q": "paper", "epsilon": 0.5}
@@ -75,6 +94,7 @@ METHODS = {
     "MT-KB, directional, data": Contender(MTKB, "true", {"radius": "data"}, "#CC79A7"),
 }
 
+
 # %% ../nbs/10a_figures.ipynb #c10
 def promise(contender: Contender, problem: Problem) -> str:
     """What the theorem says about this method on this problem."""
@@ -83,6 +103,7 @@ def promise(contender: Contender, problem: Problem) -> str:
     if contender.norm == "paper":
         return "none: b is no bound"
     return f"probability {1 - SETTINGS['delta']:g}" if problem.norm_bound_is_exact else "none: b is a guess"
+
 
 # %% ../nbs/10a_figures.ipynb #c13
 def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Problem:
@@ -130,6 +151,7 @@ def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Probl
         norm_source="sum of k(x_i, x_j) c_i' B c_j",
     )
 
+
 # %% ../nbs/10a_figures.ipynb #c17
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -167,6 +189,7 @@ class Figure:
         """All methods, by label."""
         return {label: contender for _, methods in self.contests for label, contender in methods.items()}
 
+
 # %% ../nbs/10a_figures.ipynb #c19
 SIMILARITIES = {0.0: "#000000", 0.1: "#0072B2", 0.3: "#009E73", 0.6: "#E69F00", 1.0: "#D55E00"}
 
@@ -184,24 +207,25 @@ def _similar(omega: float, colour: str) -> tuple[Any, dict[str, Contender]]:
     return partial(similar_function, omega), found
 
 
-def _on(title: str, problem: str, resample: str = "every", **options: Any) -> Figure:
+def _on(title: str, problem: str, resample: str = "adaptive", **options: Any) -> Figure:
     """All methods on one problem."""
     return Figure(title=title, contests=((problem, METHODS),), options=options, resample=resample)
 
 
 FIGURES = {
     "fig1a": Figure(title="MT-KB and similarity", contests=tuple(_similar(*pair) for pair in SIMILARITIES.items())),
-    "fig1b": _on("RKHS function, 2 tasks", "rkhs2"),
-    "fig1c": _on("RKHS function, 20 tasks", "rkhs20", resample="adaptive"),
+    "fig1b": _on("RKHS function, 2 tasks", "rkhs2", resample="every"),
+    "fig1c": _on("RKHS function, 20 tasks", "rkhs20"),
     "fig1d": _on("perturbed sine", "sine"),
-    "fig1e": _on("shifted Branin-Hoo", "branin", resample="adaptive"),
+    "fig1e": _on("shifted Branin-Hoo", "branin"),
     "fig1f": _on("sensors", "weather"),
     "fig1f_worst": _on("sensors, from the worst value", "weather", reference="worst"),
-    "fig2a": _on("RKHS function, 2 tasks, linear", "rkhs2", scalarization=Linear()),
+    "fig2a": _on("RKHS function, 2 tasks, linear", "rkhs2", resample="every", scalarization=Linear()),
     "fig2b": _on("perturbed sine, linear", "sine", scalarization=Linear()),
 }
 for _name, _runs in (("fig3a", "fig1b"), ("fig3b", "fig1d")):
     FIGURES[_name] = replace(FIGURES[_runs], what="bayes", runs=_runs)
+
 
 # %% ../nbs/10a_figures.ipynb #c21
 def figure_names(name: str) -> list[str]:
@@ -216,6 +240,7 @@ def _figure(name: str) -> Figure:
     if name not in FIGURES:
         raise ValueError(f"name must be one of {', '.join(FIGURES)}, got {name!r}")
     return FIGURES[name]
+
 
 # %% ../nbs/10a_figures.ipynb #c22
 def reproduce(
@@ -263,6 +288,7 @@ def reproduce(
     arrays = (np.concatenate([getattr(p, key) for p in parts]) for key in ("regret", "bayes", "radii"))
     return Results(parts[0].problem, tuple(figure.contenders), parts[0].seeds, *arrays)
 
+
 # %% ../nbs/10a_figures.ipynb #c25
 @dataclass(frozen=True, eq=False, repr=False)
 class Thinned(Curves):
@@ -288,6 +314,23 @@ class Thinned(Curves):
     bayes: Array
     radius: Array
 
+    def _column(self, at: int | None) -> int:
+        if at is not None and at not in self.rounds:
+            raise ValueError(f"at must be one of the rounds {self.rounds.tolist()}, got {at}")
+        return -1 if at is None else int(np.flatnonzero(self.rounds == at)[0])
+
+    def means(self, at: int | None = None, what: str = "average") -> dict[str, float]:
+        """The mean regret of each method after `at` rounds, or at the end."""
+        values = self.curves(what)[0][:, self._column(at)]
+        return dict(zip(self.methods, values.tolist(), strict=True))
+
+    def lead(self, method: str, rival: str, at: int | None = None, what: str = "average") -> float:
+        """How far `method` is below `rival` after `at` rounds: the mean difference of a trial over its deviation."""
+        values = self.average if what == "average" else self.bayes
+        ours, theirs = (values[self.methods.index(name), :, self._column(at)] for name in (method, rival))
+        gap = theirs - ours
+        return float(gap.mean() / max(gap.std(ddof=min(1, len(gap) - 1)), 1e-300))
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write one small .npz file, in single precision. See `load`."""
         names = json.dumps({"problem": self.problem, "methods": self.methods, "seeds": self.seeds})
@@ -302,6 +345,7 @@ class Thinned(Curves):
             arrays = [stored[key].astype(float) for key in ("average", "bayes", "radius")]
             rounds = stored["rounds"]
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
+
 
 # %% ../nbs/10a_figures.ipynb #c26
 def thin(results: Results, points: int = 100) -> Thinned:
@@ -319,7 +363,8 @@ def thin(results: Results, points: int = 100) -> Thinned:
     average, bayes = results.average[..., rounds - 1], results.bayes[..., rounds - 1]
     return Thinned(results.problem, results.methods, results.seeds, rounds, average, bayes, results.radii[..., -1])
 
-# %% ../nbs/10a_figures.ipynb #c29
+
+# %% ../nbs/10a_figures.ipynb #c30
 def only(curves: Curves, methods: Sequence[str]) -> Thinned:
     """The lines of some methods."""
     kept = curves if isinstance(curves, Thinned) else thin(curves)  # type: ignore[arg-type]
@@ -339,7 +384,8 @@ def panels(figure: Figure) -> dict[str, list[str]]:
         found.setdefault(contender.panel or default, []).append(label)
     return found
 
-# %% ../nbs/10a_figures.ipynb #c31
+
+# %% ../nbs/10a_figures.ipynb #c32
 def draw_figure(name: str, curves: Curves, figure: Any = None) -> Any:
     """Draw a figure of the paper: mean and deviation over the trials.
 

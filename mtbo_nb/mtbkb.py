@@ -15,21 +15,45 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .concentration import as_probability, confidence_radius
+from .concentration import confidence_radius
 from .icm import Channel, DecoupledCarrier, channels, decouples
 from .kernels import ICM, Diagonal, MultiTaskKernel, ScalarKernel, as_nonnegative, as_points, as_positive, total
-from .mtkb import MTKB, WIDTHS, AskTell, Box, Finite, InBox, OnList, default_ridge
-from .regression import Carried, CoupledCarrier, Posterior, Solver, as_multitask, spectral_norm
-from .scalarization import Chebyshev, Linear, Scalarization
+from .mtkb import WIDTHS, Box, Finite, InBox, OnList, Optimist
+from .regression import Carried, CoupledCarrier, Posterior, Solver, spectral_norm
+from .scalarization import Scalarization
 
 Array = NDArray[np.float64]
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 # %% auto #0
-__all__ = ['Array', 'log', 'Embedding', 'Weights', 'Strand', 'CoupledNystrom', 'DecoupledNystrom', 'make_nystrom',
-           'NystromPosterior', 'nystrom_posterior', 'View', 'DecoupledView', 'CoupledView', 'NystromCarried',
-           'inclusion_probability', 'paper_q', 'theory_q', 'certificate_radius', 'sandwich_factor', 'smallest_uniforms',
-           'doubled', 'Rate', 'BudgetOnList', 'BudgetInBox', 'redraw_policy', 'MTBKB']
+__all__ = [
+    "Array",
+    "Embedding",
+    "FeatureWeights",
+    "Strand",
+    "CoupledNystrom",
+    "DecoupledNystrom",
+    "make_nystrom",
+    "NystromPosterior",
+    "nystrom_posterior",
+    "StrandView",
+    "DecoupledView",
+    "CoupledView",
+    "NystromCarried",
+    "inclusion_probability",
+    "paper_q",
+    "theory_q",
+    "certificate_radius",
+    "sandwich_factor",
+    "smallest_uniforms",
+    "doubled_horizon",
+    "InclusionRate",
+    "BudgetOnList",
+    "BudgetInBox",
+    "redraw_policy",
+    "MTBKB",
+]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c16
 class Embedding:
@@ -67,6 +91,7 @@ class Embedding:
         rows = ((k._gradient(X, self.D).transpose(1, 0, 2), B[self.i]) for k, B in self.kernel.terms)
         return self._whiten(total(g[:, :, None, :] * B[:, None, :, None] for g, B in rows))
 
+
 # %% ../nbs/05_mtbkb.ipynb #c19
 class _Layers:
     """Layers of the same r features with their own ridge, for outputs P_l y; all rows taken at once."""
@@ -92,8 +117,9 @@ class _Layers:
         self.logdet = -float(self.ranks @ np.log(shrink).sum(axis=1))
         self.told, self._spectrum = True, (Q, shrink)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c20
-class Weights(_Layers):
+class FeatureWeights(_Layers):
     """What is known about r weights: layers of the same features with their own ridge, for outputs P_l y."""
 
     def observe(self, f: Array, y: Array) -> tuple[Array, Array]:
@@ -115,6 +141,7 @@ class Weights(_Layers):
             return shrink @ (Q.T @ F) ** 2
         return np.array([np.einsum("rs,rs->s", F, S @ F) for S in self.S])
 
+
 # %% ../nbs/05_mtbkb.ipynb #c25
 class Strand:
     """An embedding, the weights of its coordinates, and the variance of the told rows that it cannot express."""
@@ -122,7 +149,7 @@ class Strand:
     def __init__(self, kernel: MultiTaskKernel, D: Array, eta: float, xi: Array, projectors: Array, tolerance: float):
         self.xi, self.projectors = xi, projectors
         self.embedding = Embedding(kernel, D, tolerance)
-        self.weights = Weights(len(self.embedding), eta / xi, xi, projectors)
+        self.weights = FeatureWeights(len(self.embedding), eta / xi, xi, projectors)
         self.lost = 0.0
 
     def extend(self, F: Array, Y: Array, counts: Array, prior: Array) -> None:
@@ -134,6 +161,7 @@ class Strand:
             for f, y, count in zip(F.T, Y, counts, strict=True):
                 for _ in range(int(count)):
                     self.weights.observe(f, y)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c27
 class _Nystrom:
@@ -164,6 +192,7 @@ class _Nystrom:
         """A bound on ||G - G^||, at most the trace."""
         return max((float(s.xi.max()) * s.lost for s in self.strands), default=0.0)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c28
 class _CoupledRows(_Nystrom):
     """Rows in, for any kernel and any missing outputs: the outputs of a row are sites with coordinates of their own."""
@@ -190,6 +219,7 @@ class _CoupledRows(_Nystrom):
         """(I - S)Z."""
         return np.tensordot(np.eye(len(Z)) - self.weights.S[0], Z, 1)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c29
 class CoupledNystrom(_CoupledRows):
     """Solver for any kernel and any missing outputs: moments out."""
@@ -210,6 +240,7 @@ class CoupledNystrom(_CoupledRows):
         half = np.einsum("rsid,rsj->sijd", slopes, self._learnt(self.embedding(X)))
         dmean = np.einsum("rsid,r->sid", slopes, self.weights.M[:, 0])
         return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
+
 
 # %% ../nbs/05_mtbkb.ipynb #c31
 class _DecoupledRows(_Nystrom):
@@ -234,6 +265,7 @@ class _DecoupledRows(_Nystrom):
         for strand in self.strands:
             strand.extend(strand.embedding(X)[:, :, 0], Y, counts[:, 0], np.ones(len(X)))
         self._scatter += scatter + float(np.sum((Y @ self.null) ** 2 * counts[:, :1]))
+
 
 # %% ../nbs/05_mtbkb.ipynb #c32
 class DecoupledNystrom(_DecoupledRows):
@@ -268,6 +300,7 @@ class DecoupledNystrom(_DecoupledRows):
             dcovs.append(np.einsum("l,lsd,lij->sijd", s.xi, fall, s.projectors, optimize=True))
         return *self.moments(X), total(dmeans), total(dcovs)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c33
 def make_nystrom(
     kernel: MultiTaskKernel, eta: float, D: Array, complete: bool, tolerance: float = 0.0
@@ -276,6 +309,7 @@ def make_nystrom(
     if complete and isinstance(kernel, ICM | Diagonal) and decouples(kernel):
         return DecoupledNystrom(kernel, eta, D, tolerance)
     return CoupledNystrom(kernel, eta, D, tolerance)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c39
 class NystromPosterior(Posterior):
@@ -331,6 +365,7 @@ class NystromPosterior(Posterior):
         """A bound on ||G - G^||."""
         return self.solver.gap  # type: ignore[attr-defined]
 
+
 # %% ../nbs/05_mtbkb.ipynb #c40
 def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictionary: ArrayLike) -> NystromPosterior:
     """The posterior that a dictionary can express, before any data.
@@ -360,6 +395,7 @@ def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictio
 
     Examples
     --------
+    >>> from mtbo_nb.kernels import SE
     >>> post = nystrom_posterior(SE(0.2) * [[1.0, 0.8], [0.8, 1.0]], 0.01, dictionary=[[0.5]])
     >>> post = post.update([[0.5]], [[1.0, np.nan]])
     >>> post.mean([[0.5]]).round(2)
@@ -373,8 +409,9 @@ def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictio
         post._d = points.shape[1]
     return post
 
+
 # %% ../nbs/05_mtbkb.ipynb #c50
-class View:
+class StrandView:
     """A strand of a decoupled kernel at N candidates: variances of its layers, updated round by round."""
 
     def __init__(self, strand: Strand, X: Array):
@@ -393,13 +430,14 @@ class View:
         self.var -= np.square(rows, out=rows)
         return step
 
+
 # %% ../nbs/05_mtbkb.ipynb #c51
 class DecoupledView(DecoupledCarrier):
     """Mean and covariance at N candidates from a dictionary, for kernels that decouple."""
 
     def __init__(self, solver: DecoupledNystrom, X: Array):
         self.solver = solver
-        self.views = [View(strand, X) for strand in solver.strands]
+        self.views = [StrandView(strand, X) for strand in solver.strands]
         self.banks: Any = self.views  # what the methods of the exact carrier read
         self._mean = total(view.strand.weights.M.T @ view.F for view in self.views)
         self.logdet, self.quad = solver.logdet, solver.quad
@@ -414,6 +452,7 @@ class DecoupledView(DecoupledCarrier):
     def block(self, j: int) -> Array:
         """The covariance of the outputs at candidate j, (n, n)."""
         return total(np.einsum("l,lij->ij", b.xi * b.var[:, j], b.projectors) for b in self.banks)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c52
 class CoupledView(CoupledCarrier):
@@ -441,6 +480,7 @@ class CoupledView(CoupledCarrier):
     def block(self, j: int) -> Array:
         """The covariance of the outputs at candidate j, (n, n)."""
         return self._cov[j]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c53
 class NystromCarried(Carried):
@@ -482,6 +522,7 @@ class NystromCarried(Carried):
         """A bound on ||G - G^||."""
         return float(self._carrier.solver.gap)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c57
 def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -> Array:
     """The probability min(q ||Gamma~||/eta, 1) to remember a point; without eta as the paper prints it.
@@ -506,6 +547,7 @@ def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -
     """
     return np.minimum(q * np.asarray(norm, dtype=float) / (1.0 if eta is None else eta), 1.0)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c60
 def paper_q(horizon: float, delta: float, epsilon: float) -> float:
     """The q of Theorem 3 for T rounds: 6 rho log(4 T/delta)/epsilon^2."""
@@ -516,6 +558,7 @@ def theory_q(count: float, dimension: float, delta: float, epsilon: float) -> fl
     """The q that keeps one of `count` dictionaries accurate: 2 rho (1 + eps/3) log(8 (1 + d) count/delta)/eps^2."""
     scale = 2 * (1 + epsilon) / (1 - epsilon) * (1 + epsilon / 3) / epsilon**2
     return scale * math.log(8 * (1 + dimension) * count / delta)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c69
 def certificate_radius(
@@ -552,6 +595,7 @@ def certificate_radius(
     bias = as_nonnegative("norm_bound", norm_bound) * (math.sqrt(r) + math.sqrt(r + 4)) / 2
     return confidence_radius(logdet + as_nonnegative("lost", lost) / eta, bias, noise_std, eta, delta)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c75
 def sandwich_factor(gap: float, eta: float) -> float:
     """The factor s with Gamma/s <= Gamma~ <= s Gamma at all points, for any dictionary.
@@ -575,20 +619,22 @@ def sandwich_factor(gap: float, eta: float) -> float:
     r = as_nonnegative("gap", gap) / as_positive("eta", eta)
     return 1 + (r + math.sqrt(r * r + 4 * r)) / 2
 
+
 # %% ../nbs/05_mtbkb.ipynb #c84
 def smallest_uniforms(counts: NDArray[Any], rng: np.random.Generator) -> Array:
     """For each entry the smallest of `counts` uniform numbers, shape (m,)."""
     return -np.expm1(np.log1p(-rng.random(len(counts))) / counts)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c87
-def doubled(t: int, horizon: int | None) -> tuple[int, float]:
+def doubled_horizon(t: int, horizon: int | None) -> tuple[int, float]:
     """The horizon that covers round t, and the share of delta for it; doubled from `horizon`, or from 64 if unknown."""
     first = 64 if horizon is None else horizon
     epoch = max(0, math.ceil(math.log2(t / first)))
     return first * 2**epoch, 0.5 ** (epoch + (horizon is None))
 
 
-class Rate:
+class InclusionRate:
     """The factor q of the inclusion probabilities in a run: a number >= 1, "paper" or "theory"."""
 
     def __init__(self, q: float | str, horizon: int | None, delta: float, epsilon: float):
@@ -605,15 +651,16 @@ class Rate:
         """The factor in round t, for the redraw of that number and an effective dimension of at most `dimension`."""
         if not isinstance(self.q, str):
             return float(self.q)
-        horizon, share = doubled(t, self.horizon)
+        horizon, share = doubled_horizon(t, self.horizon)
         if self.horizon is not None and horizon > self.reached:
-            log.info("round %d is past the horizon of %d: continuing with %d", t, self.reached, horizon)
+            _log.info("round %d is past the horizon of %d: continuing with %d", t, self.reached, horizon)
             self.reached = horizon
         if self.q == "paper":
             return paper_q(horizon, share * self.delta, self.epsilon)
         if self.horizon is None:
             return theory_q(redraw * (redraw + 1), dimension, self.delta, self.epsilon)
         return theory_q(horizon, dimension, share * self.delta, self.epsilon)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c90
 class BudgetOnList(OnList):
@@ -643,6 +690,7 @@ class BudgetOnList(OnList):
         """Spectral norm and trace of the remembered covariance at candidates X (m, d)."""
         at = [self.domain.number(x) for x in X]
         return self._norm[at], self._trace[at]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c91
 class BudgetInBox(InBox):
@@ -677,6 +725,7 @@ def _budget_on(domain: Finite | Box, post: NystromPosterior) -> BudgetOnList | B
     """The state for a domain."""
     return BudgetOnList(domain, post) if isinstance(domain, Finite) else BudgetInBox(domain, post)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c93
 def _fraction(name: str, value: Any) -> float:
     """A number strictly between 0 and 1."""
@@ -699,14 +748,15 @@ def redraw_policy(resample: str | None, threshold: float | None, radius: str, rh
     _one_of("resample", rule, ("certified", "adaptive", "every"))
     if (rule, radius) == ("certified", "paper"):
         raise ValueError("radius 'paper' needs resample 'every' or 'adaptive', got 'certified'")
-    default = {"certified": min(1.2, rho), "adaptive": 2.0, "every": 1.0}[rule]
+    default = {"certified": min(1.05, rho), "adaptive": 2.0, "every": 1.0}[rule]
     limit = default if threshold is None or rule == "every" else as_positive("threshold", threshold)
     if limit < 1 or (rule == "certified" and limit == 1):
         raise ValueError(f"threshold must be at least 1, and more for 'certified', got {threshold}")
     return rule, limit
 
+
 # %% ../nbs/05_mtbkb.ipynb #c95
-class _Budgeted(MTKB):
+class _Budgeted(Optimist):
     """MT-KB with a dictionary for a memory: what it holds."""
 
     tolerance = 1e-7  # directions with less variance, in units of eta, are left out
@@ -744,6 +794,7 @@ class _Budgeted(MTKB):
         """The factor within which Gamma~ and Gamma certainly agree now."""
         return sandwich_factor(self._states[0].model.gap, self.eta)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c97
 class _Banded(_Budgeted):
     """The same, with a radius and what it promises."""
@@ -772,6 +823,7 @@ class _Banded(_Budgeted):
             f" and the noise {self.noise_std:g}-sub-Gaussian{accurate}"
         )
 
+
 # %% ../nbs/05_mtbkb.ipynb #c99
 class _Waiting(_Banded):
     """The same, with experiments whose results are still to come."""
@@ -794,11 +846,12 @@ class _Waiting(_Banded):
         post.redraw(np.vstack([self.dictionary, *(x[None] for x in self.pending)]))
         return _budget_on(self.domain, post)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c101
 class _Drawing(_Waiting):
     """The same, with a dictionary that is redrawn."""
 
-    rate: Rate
+    rate: InclusionRate
     resample: str
     threshold: float
     scaled: bool
@@ -837,6 +890,7 @@ class _Drawing(_Waiting):
         """For each distinct told point the smallest of its copies' uniform numbers."""
         return smallest_uniforms(counts, self.rng)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c103
 class MTBKB(_Drawing):
     """Multi-task budgeted kernelized bandits: MT-KB that remembers a random dictionary of the told points.
@@ -859,7 +913,7 @@ class MTBKB(_Drawing):
         accumulated variance passes `threshold`; or in every round, as Algorithm 2 does. By default "certified", with
         `radius="paper"` "every".
     threshold : float >= 1, optional
-        By default 1.2 for "certified" (and at most rho), 2 for "adaptive". Larger means fewer redraws.
+        By default 1.05 for "certified" (and at most rho), 2 for "adaptive". Larger means fewer redraws.
     inclusion : {"scaled", "paper"}
         Inclusion probabilities with the variance in units of eta, or as printed.
 
@@ -890,6 +944,7 @@ class MTBKB(_Drawing):
 
     Examples
     --------
+    >>> from mtbo_nb.kernels import SE
     >>> domain = Finite([[0.0], [0.5], [1.0]])
     >>> opt = MTBKB(SE(0.2) * [[1, 0.8], [0.8, 1]], domain, noise_std=0.1, norm_bound=1.0, seed=0)
     >>> x = opt.ask()
@@ -918,17 +973,12 @@ class MTBKB(_Drawing):
         threshold: float | None = None,
         inclusion: str = "scaled",
     ):
-        self.kernel = as_multitask(kernel)
-        scores = Chebyshev() if scalarization is None else scalarization
-        AskTell.__init__(self, domain, self.kernel.n_tasks, scores, seed)
-        self.noise_std, self.norm_bound = as_nonnegative("noise_std", noise_std), as_positive("norm_bound", norm_bound)
-        self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
-        self.delta, self.epsilon = as_probability("delta", delta), _fraction("epsilon", epsilon)
-        self.width, self.band = _one_of("width", width, WIDTHS), _one_of("radius", radius, ("certificate", "paper"))
-        if width == "ellipsoid" and not isinstance(scores, Linear | Chebyshev):
-            raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {scores!r}")
+        options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
+        super().__init__(kernel, domain, **options, eta=eta, delta=delta, width=width, seed=seed)
+        self.epsilon = _fraction("epsilon", epsilon)
+        self.band = _one_of("radius", radius, ("certificate", "paper"))
         self.resample, self.threshold = redraw_policy(resample, threshold, radius, self.rho)
         self.scaled = _one_of("inclusion", inclusion, ("scaled", "paper")) == "scaled"
         share = self.delta / 2 if (radius, q) == ("paper", "theory") else self.delta
-        self.rate = Rate(10.0 if q is None else q, horizon, share, self.epsilon)
+        self.rate = InclusionRate(10.0 if q is None else q, horizon, share, self.epsilon)
         self._begin()

@@ -43,11 +43,41 @@ Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
 # %% auto #0
-__all__ = ['Array', 'Band', 'MULTIPLES', 'CERTIFICATES', 'gauss_nodes', 'Model', 'Prior', 'Nodes', 'believe', 'Belief', 'mixture',
-           'unsafe_probability', 'parse_limits', 'Verdict', 'risk_certificate', 'theorem_band', 'set_band',
-           'band_certificate', 'either', 'clouds', 'search_box', 'SafetyWarning', 'rescaled', 'lengthscale_evidence',
-           'e_value', 'Proposal', 'Run', 'SafeHistory', 'parse_correlation', 'SafeMTBO', 'RobustScaling',
-           'robust_scaling']
+__all__ = [
+    "Array",
+    "Band",
+    "MULTIPLES",
+    "CERTIFICATES",
+    "gauss_nodes",
+    "Model",
+    "Prior",
+    "Nodes",
+    "believe",
+    "Belief",
+    "mixture",
+    "unsafe_probability",
+    "parse_limits",
+    "Verdict",
+    "risk_certificate",
+    "theorem_band",
+    "set_band",
+    "band_certificate",
+    "either",
+    "clouds",
+    "search_box",
+    "SafetyWarning",
+    "rescaled",
+    "lengthscale_evidence",
+    "e_value",
+    "Proposal",
+    "Run",
+    "SafeHistory",
+    "parse_correlation",
+    "SafeMTBO",
+    "RobustScaling",
+    "robust_scaling",
+]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c8
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
@@ -66,6 +96,7 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
         basis.append(v / size)
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
     return nodes, vectors[0] ** 2
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c11
 @dataclass(frozen=True)
@@ -102,6 +133,7 @@ class Nodes:
     correlation: Any
     drawn_at: Array | None = None
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c12
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
@@ -131,6 +163,7 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     r, weights = gauss_nodes(p.r, p.mass, prior.nodes)
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c14
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
@@ -153,6 +186,7 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
     )
     weights = np.full(len(chain.Sigmas), 1 / len(chain.Sigmas))
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c15
 class Belief:
@@ -199,6 +233,7 @@ class Belief:
         """Distribution function of the standardised posterior of a node."""
         return np.asarray(norm.cdf(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c16
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
@@ -215,6 +250,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
         mean, sd = belief.moments(X, task)
         total += belief.weights @ (belief.cdf((lo - mean) / sd) + belief.cdf((mean - hi) / sd))
     return np.minimum(total, 1.0)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c22
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tuple[float, float]]:
@@ -233,6 +269,7 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tup
     if not limits:
         raise ValueError("thresholds: give at least one finite limit; without limits MTKB is the optimiser to use")
     return limits
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c25
 @dataclass(frozen=True)
@@ -255,6 +292,7 @@ def risk_certificate(
         return Verdict(p <= alpha, p, mean + kappa * sd)
 
     return judge
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c27
 Band = Callable[[Array, int], tuple[Array, Array]]
@@ -283,6 +321,7 @@ def set_band(family: Any, beta: float, sharp: bool) -> Band:
 
     return band
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c28
 def band_certificate(
     band: Band, limits: dict[int, tuple[float, float]], main_task: int, psi: float
@@ -299,6 +338,7 @@ def band_certificate(
 
     return judge
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c30
 def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]) -> Callable[[Array], Verdict]:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
@@ -308,6 +348,7 @@ def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]
         return Verdict(a.ok | b.ok, np.maximum(a.value, b.value), np.minimum(a.score, b.score))
 
     return judge
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c33
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
@@ -334,6 +375,7 @@ def search_box(
     one = slice(top, top + 1)
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c36
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
@@ -348,6 +390,7 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     if isinstance(kernel, SE):
         return SE(kernel.lengthscale * c)
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c37
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
@@ -370,6 +413,7 @@ def lengthscale_evidence(
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c40
 @dataclass(frozen=True)
@@ -402,6 +446,7 @@ class Run:
     fraction: float | None = None
     note: str = ""
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c41
 class SafeHistory(list[Run]):
     """The runs in their order, with a short repr and a table in a notebook."""
@@ -428,6 +473,7 @@ class SafeHistory(list[Run]):
         head = "".join(f"<th>{h}</th>" for h in ("run", "task", "x", "y", "risk", "note"))
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c42
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
@@ -445,6 +491,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
         elif entry is not None:
             base[h] = as_sigma("correlation", np.asarray(entry)[None], 1, n_tasks)[0]
     return base, unknown if n_tasks > 1 else []
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c45
 class _Campaign:
@@ -484,6 +531,7 @@ class _Campaign:
             if self.data.rows(task).start == self.data.rows(task).stop:
                 raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c47
 class _Door(_Campaign):
     """Reading one observation."""
@@ -515,6 +563,7 @@ class _Door(_Campaign):
         if not pairs or not np.isfinite(list(pairs.values())).all():
             raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
         return pairs
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c49
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
@@ -576,6 +625,7 @@ class _Settings(_Door):
     def _start(self, data: Any) -> None:
         raise NotImplementedError
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c50
 def _probability(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
@@ -598,6 +648,7 @@ def _read_models(
     base, unknown = parse_correlation(correlation, len(kernels), u, variances)
     others = [(list(k), *parse_correlation("lkj", len(k), u, None)) for k in alternatives]
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c51
 class _State(_Settings):
@@ -661,6 +712,7 @@ class _State(_Settings):
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
         return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c53
 class _Bands(_State):
     """What the band certificates need: beta, the set of matrices, the reference."""
@@ -709,6 +761,7 @@ class _Bands(_State):
         self._kept = kept if now <= 1.05 * gamma2 else best
         return self._kept
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c54
 class _Judges(_Bands):
     """The certificates by name; `scaling` holds the numbers of the last theorem band."""
@@ -755,6 +808,7 @@ class _Judges(_Bands):
         )
         return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c56
 class _Explorer(_Judges):
     """Choosing the points of the free tasks."""
@@ -786,6 +840,7 @@ class _Explorer(_Judges):
         else:
             x, why = self._farthest(task), "fills space"
         return Proposal(x.copy(), task, f"not constrained ({why})", None)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c57
 class _Asker(_Explorer):
@@ -825,6 +880,7 @@ class _Asker(_Explorer):
         """Was the plant run at x before?"""
         seen = self.data.X[self.data.rows(self.main_task)]
         return bool((np.abs(seen - x).max(1) <= 1e-12).any())
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c58
 class _Main(_Asker):
@@ -900,6 +956,7 @@ class _Main(_Asker):
             warnings.warn(text, SafetyWarning, stacklevel=4)
         return [text]
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c60
 class _Accounts(_Main):
     """Risk of a run, and the records."""
@@ -938,6 +995,7 @@ class _Accounts(_Main):
             self.history.append(Run(x, t, y, risk if i == 0 else 0.0, t in broken, self._fraction, note))
             if self._carried is not None:
                 self._carried[1].append(x[None], np.array([y]), t)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c61
 class SafeMTBO(_Accounts):

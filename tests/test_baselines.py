@@ -164,10 +164,10 @@ def test_mobo_radius_is_the_rule_of_thumb():
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("domain", [Finite(GRID), Box([[0, 1]])], ids=["list", "box"])
 def test_the_same_seed_gives_the_same_run_and_the_verbs_are_the_same(name, domain):
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()
     one, two = (play(MAKERS[name](domain, seed=5), 6, missing=True) for _ in range(2))
     np.testing.assert_array_equal(one.history.X, two.history.X)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], state)
     xs = one.ask(3)
     assert xs.shape == (3, 1) and len(one.pending) == 3
     one.tell(xs, [truth(x) for x in xs])

@@ -102,7 +102,7 @@ def test_a_run_keeps_its_promises(width, radius, kernel):
 
 def test_same_seed_same_run_and_global_state_untouched():
     _, norm = function(KERNEL, GRID, 0)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()
     for domain in (Finite(GRID), Box([[0, 1]])):
         runs = []
         for _ in range(2):
@@ -113,7 +113,7 @@ def test_same_seed_same_run_and_global_state_untouched():
             runs.append(opt.history)
         np.testing.assert_array_equal(runs[0].X, runs[1].X)
         np.testing.assert_array_equal(runs[0].weights, runs[1].weights)
-    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    np.testing.assert_array_equal(state, np.random.get_state()[1])
 
 
 def test_a_generator_can_be_the_seed():

@@ -151,10 +151,10 @@ def test_every_problem_is_sound(name):
 
 
 def test_the_global_random_state_is_left_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     rkhs_function(3, 0).observe(0, np.random.default_rng(0))
     weather(0)
-    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(before, np.random.get_state()[1])
 
 
 # the door

@@ -33,7 +33,7 @@ def test_factor_and_carried_against_the_linear_system(draw, eta):
     for j, y in zip(rounds, Y, strict=True):
         post.update(points[[j]], y[None])
         if draw.draw(st.booleans()):
-            post.logdet  # noqa: B018  the factor may catch up after any number of rounds
+            post.logdet
         carried.observe(int(j), y)
     mean, joint, logdet, quad = dense(kernel, points[rounds], Y, eta, points)
     scale = max(1.0, kernel.kappa())
@@ -58,7 +58,7 @@ def test_order_and_grouping_of_rounds_do_not_matter(draw):
     one.update(points[rounds], Y)
     for j in np.random.default_rng(0).permutation(len(rounds)):
         other.update(points[[rounds[j]]], Y[[j]])
-        other.quad  # noqa: B018
+        other.quad
     np.testing.assert_allclose(one.mean(points), other.mean(points), atol=1e-9 * max(1, kernel.kappa()))
     np.testing.assert_allclose([one.logdet, one.quad], [other.logdet, other.quad], rtol=1e-8, atol=1e-9)
 
@@ -172,7 +172,7 @@ def test_no_covariance_between_outputs_is_no_channel():
 def test_jitter_is_reported_once():
     post = posterior(ICM(SE(5.0), np.ones((2, 2))), 1e-18)
     with pytest.warns(UserWarning, match="singular to rounding"):
-        post.update(np.linspace(0, 1, 30)[:, None], np.zeros((30, 2))).logdet  # noqa: B018
+        post.update(np.linspace(0, 1, 30)[:, None], np.zeros((30, 2))).logdet
     assert post.solver.jitter > 0
 
 

@@ -257,9 +257,9 @@ def test_scores_survive_pickling_and_print_themselves():
 
 
 def test_the_global_random_state_is_left_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     Chebyshev().sample_weights(3, np.random.default_rng(0))
-    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(before, np.random.get_state()[1])
 
 
 # Pareto

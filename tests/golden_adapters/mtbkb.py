@@ -1,8 +1,8 @@
 """Dictionaries and MT-BKB under the names of the reference implementation."""
 
 import numpy as np
-from golden_adapters.core import icm, kernel, scalarization
 
+from golden_adapters.core import icm, kernel, scalarization
 from mtbo_nb.mtbkb import MTBKB, inclusion_probability, nystrom_posterior
 from mtbo_nb.mtkb import Finite
 from mtbo_nb.scalarization import cumulative_regret
