@@ -22,23 +22,8 @@ from .scalarization import Chebyshev, Scalarization
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = [
-    "Array",
-    "independent",
-    "ITKB",
-    "Beside",
-    "BesideInBox",
-    "BesideOnList",
-    "SideBySide",
-    "ITBKB",
-    "Componentwise",
-    "Draws",
-    "Baseline",
-    "MOBO",
-    "RandomSearch",
-    "SobolSearch",
-]
-
+__all__ = ['Array', 'independent', 'ITKB', 'Beside', 'BesideInBox', 'BesideOnList', 'SideBySide', 'ITBKB', 'Componentwise',
+           'Draws', 'Baseline', 'MOBO', 'RandomSearch', 'SobolSearch']
 
 # %% ../nbs/09_baselines.ipynb #c5
 def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
@@ -72,7 +57,6 @@ def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
         return Diagonal([float(v) * K.terms[0][0] for v in variances[0]])
     return LMC([(k, np.diag(v)) for (k, _), v in zip(K.terms, variances, strict=True)])
 
-
 # %% ../nbs/09_baselines.ipynb #c13
 def _variances(state: OnList | InBox, x: Array) -> Array:
     """The posterior variance of each output (n,) at one point x (d,) of the domain."""
@@ -80,7 +64,6 @@ def _variances(state: OnList | InBox, x: Array) -> Array:
         one: Array = state.model.diag[state.domain.number(x)]
         return one
     return Moments(*state.model.moments(x[None])).diag[0]
-
 
 # %% ../nbs/09_baselines.ipynb #c14
 class ITKB(MTKB):
@@ -141,7 +124,6 @@ class ITKB(MTKB):
         """What the confidence band promises."""
         return super().guarantee.replace("the RKHS norm", "the norm of each output")
 
-
 # %% ../nbs/09_baselines.ipynb #c25
 class Beside:
     """Models of one output each, carried or not, read as one model with a diagonal covariance."""
@@ -169,7 +151,6 @@ class Beside:
         """Take the outputs y (n,) of candidate j."""
         for i, m in enumerate(self.models):
             m.observe(j, y[[i]])
-
 
 # %% ../nbs/09_baselines.ipynb #c27
 class BesideInBox(InBox):
@@ -204,7 +185,6 @@ class BesideOnList(OnList):
     def __init__(self, domain: Finite, models: list[Any]):
         self.domain, self.model = domain, Beside(models)
 
-
 # %% ../nbs/09_baselines.ipynb #c28
 def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
     """The kernel of output j alone, as one of a single output."""
@@ -232,7 +212,6 @@ class SideBySide(MTKB):
             part._observe(x, y[[j]])
         self._posterior._file(x[None], y[None])
         self._imagined = None
-
 
 # %% ../nbs/09_baselines.ipynb #c29
 class ITBKB(SideBySide):
@@ -300,7 +279,6 @@ class ITBKB(SideBySide):
         self._states = [beside(domain, models)]
         self._imagined = None
 
-
 # %% ../nbs/09_baselines.ipynb #c37
 class Componentwise:
     """The score of the upper bounds of all outputs, s(mu + beta sigma)."""
@@ -314,7 +292,6 @@ class Componentwise:
         sd = np.sqrt(np.maximum(m.diag, 1e-300))
         g = s.gradient(m.mean + beta * sd, w)
         return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
-
 
 # %% ../nbs/09_baselines.ipynb #c41
 class Draws:
@@ -353,7 +330,6 @@ class Draws:
         j = int(np.argmax(values))
         return self.X[j].copy(), float(values[j])
 
-
 # %% ../nbs/09_baselines.ipynb #c46
 class Baseline(AskTell):
     """Ask and tell without a guarantee: a posterior of everything told, and no radius."""
@@ -386,7 +362,6 @@ class Baseline(AskTell):
 
     def _observe(self, x: Array, y: Array) -> None:
         self.posterior._file(x[None], y[None])
-
 
 # %% ../nbs/09_baselines.ipynb #c47
 class MOBO(Baseline):
@@ -448,7 +423,6 @@ class MOBO(Baseline):
                 state.imagine(waiting)
         x, value = state.best(Componentwise(), self.scalarization, weights, self.beta, self.rng)
         return x, float("nan") if draws else self.beta, value
-
 
 # %% ../nbs/09_baselines.ipynb #c54
 class RandomSearch(Baseline):

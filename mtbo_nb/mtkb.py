@@ -30,35 +30,9 @@ from .scalarization import Chebyshev, Linear, Scalarization, as_weights
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = [
-    "Array",
-    "WIDTHS",
-    "Finite",
-    "Box",
-    "Moments",
-    "Width",
-    "Spectral",
-    "Directional",
-    "ellipsoid_weights",
-    "ellipsoid_weights_pair",
-    "Ellipsoid",
-    "first_best",
-    "spread_best",
-    "climb",
-    "divide",
-    "OnList",
-    "InBox",
-    "on_domain",
-    "History",
-    "Radius",
-    "Plans",
-    "AskTell",
-    "Bandit",
-    "default_ridge",
-    "Optimist",
-    "MTKB",
-]
-
+__all__ = ['Array', 'WIDTHS', 'Finite', 'Box', 'Moments', 'Width', 'Spectral', 'Directional', 'ellipsoid_weights',
+           'ellipsoid_weights_pair', 'Ellipsoid', 'first_best', 'spread_best', 'climb', 'divide', 'OnList', 'InBox',
+           'on_domain', 'History', 'Radius', 'Plans', 'AskTell', 'Bandit', 'default_ridge', 'Optimist', 'MTKB']
 
 # %% ../nbs/04_mtkb.ipynb #c5
 class Finite:
@@ -94,7 +68,6 @@ class Finite:
     def snap(self, x: Array) -> Array:
         """The candidate that x is, to rounding."""
         return self.X[self.number(x)]
-
 
 # %% ../nbs/04_mtkb.ipynb #c8
 class Box:
@@ -135,7 +108,6 @@ class Box:
         low, high = self.bounds.T
         return low + (high - low) * qmc.Sobol(self.d, rng=rng).random_base2(int(np.log2(size)))
 
-
 # %% ../nbs/04_mtkb.ipynb #c10
 @dataclass
 class Moments:
@@ -158,7 +130,6 @@ class Moments:
         """The variances w' cov w, (s,)."""
         return (self.cov @ w) @ w
 
-
 # %% ../nbs/04_mtkb.ipynb #c12
 class Width(Protocol):
     """A rule for the upper confidence bound of a score."""
@@ -176,7 +147,6 @@ def _root(variance: Array) -> Array:
     """Square root that a division survives: at a point known exactly the slope is not finite anyway."""
     return np.sqrt(np.maximum(variance, 1e-300))
 
-
 # %% ../nbs/04_mtkb.ipynb #c13
 class Spectral:
     """The paper's bound, eq (2): s(mu) + L beta ||Gamma||^(1/2)."""
@@ -189,7 +159,6 @@ class Spectral:
         v = vectors[..., -1]
         scale = s.lipschitz(w) * beta / (2 * _root(values[:, -1]))
         return s.gradient(m.mean, w), scale[:, None, None] * v[:, :, None] * v[:, None, :]
-
 
 # %% ../nbs/04_mtkb.ipynb #c15
 class Directional:
@@ -219,7 +188,6 @@ def _along_slopes(v: Array, beta: float, m: Moments) -> tuple[Array, Array]:
     along = np.einsum("si,sij,sj->s", v, m.cov, v)
     return v + 0.0, (beta / (2 * _root(along)))[:, None, None] * v[:, :, None] * v[:, None, :]
 
-
 # %% ../nbs/04_mtkb.ipynb #c20
 def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array:
     """The w in the simplex, shape (n,), that minimises w'a + beta sqrt(w' M w); any result gives a valid bound."""
@@ -242,7 +210,6 @@ def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array
         tau = level(w)
     return w
 
-
 # %% ../nbs/04_mtkb.ipynb #c21
 def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     """The same for two outputs and many points, in closed form: a (s, 2), M (s, 2, 2) to w (s, 2)."""
@@ -257,7 +224,6 @@ def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     tips = a + beta * np.sqrt(np.einsum("sii->si", M))
     s = np.where(interior, s, tips[:, 0] <= tips[:, 1])
     return np.stack([s, 1 - s], axis=1)
-
 
 # %% ../nbs/04_mtkb.ipynb #c24
 class Ellipsoid:
@@ -308,17 +274,14 @@ def _reference(s: Scalarization) -> Array | None:
         raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {s!r}")
     return s.reference
 
-
 # %% ../nbs/04_mtkb.ipynb #c28
 WIDTHS: dict[str, Width] = {"spectral": Spectral(), "directional": Directional(), "ellipsoid": Ellipsoid()}
-
 
 # %% ../nbs/04_mtkb.ipynb #c30
 def first_best(values: Array) -> int:
     """The lowest index whose value is within 1e-9 max(1, |max|) of the maximum."""
     top = float(values[values.argmax()])
     return int((values >= top - 1e-9 * max(1.0, abs(top))).argmax())
-
 
 # %% ../nbs/04_mtkb.ipynb #c33
 def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
@@ -330,7 +293,6 @@ def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
         if not chosen or np.abs(X[chosen] - X[j]).max(axis=1).min() > apart:
             chosen.append(int(j))
     return np.array(chosen)
-
 
 # %% ../nbs/04_mtkb.ipynb #c34
 def climb(
@@ -355,7 +317,6 @@ def climb(
     best: Array = ends[np.argmax(value(ends))]
     return best
 
-
 # %% ../nbs/04_mtkb.ipynb #c35
 def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     """The maximiser (d,) on a box by scipy's DIRECT, as in the paper; by default with 2000 evaluations an input."""
@@ -374,7 +335,6 @@ def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     )
     best: Array = low + (high - low) * found.x
     return best
-
 
 # %% ../nbs/04_mtkb.ipynb #c43
 class OnList:
@@ -404,7 +364,6 @@ class OnList:
         values = width.value(s, w, beta, self.model)
         j = first_best(values)
         return self.domain.X[j].copy(), float(values[j])
-
 
 # %% ../nbs/04_mtkb.ipynb #c44
 class InBox:
@@ -455,7 +414,6 @@ def on_domain(domain: Finite | Box, kernel: MultiTaskKernel, eta: float) -> OnLi
         raise TypeError(f"domain must be Finite(X) or Box(bounds), got {type(domain).__name__}")
     return OnList(domain, kernel, eta) if isinstance(domain, Finite) else InBox(domain, kernel, eta)
 
-
 # %% ../nbs/04_mtkb.ipynb #c46
 @dataclass
 class History:
@@ -493,7 +451,6 @@ class History:
         ]
         return f"<p>{len(self)} rounds</p><table>{head}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
-
 # %% ../nbs/04_mtkb.ipynb #c48
 class Radius:
     """The radius beta_t of a run, kept up to date: `paper`, `tight` or `data`."""
@@ -523,7 +480,6 @@ class Radius:
             self.falsified = self.falsified or issubclass(warning.category, NormBoundFalsified)
         return beta
 
-
 # %% ../nbs/04_mtkb.ipynb #c50
 class Plans:
     """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
@@ -551,7 +507,6 @@ class Plans:
     def points(self) -> list[Array]:
         """The points (d,), each as often as it is pending."""
         return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
-
 
 # %% ../nbs/04_mtkb.ipynb #c51
 class AskTell:
@@ -649,7 +604,6 @@ class AskTell:
         """Stop waiting for the result of x; nothing happens if it was not pending."""
         self._plans.take(np.asarray(x, dtype=float) + 0.0)
 
-
 # %% ../nbs/04_mtkb.ipynb #c52
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
@@ -684,7 +638,6 @@ def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
     """The variance of the noise, and at least 1e-8 of the prior's."""
     return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
 
-
 # %% ../nbs/04_mtkb.ipynb #c54
 class Optimist(Bandit):
     """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
@@ -706,9 +659,16 @@ class Optimist(Bandit):
     @property
     def norm_lower_bound(self) -> float:
         """What the RKHS norm must at least be, with probability 1 - delta, by what was told so far."""
+        if not len(self._posterior.data):
+            return 0.0
         evidence = DataRadius(self.kernel, self.norm_bound, self.noise_std, self.eta, self.delta)
         evidence.update(*self._posterior.data.since(0))
         return evidence.norm_lower_bound
+
+    @property
+    def refuted(self) -> bool:
+        """Whether what was told so far refutes the norm bound."""
+        return self.norm_lower_bound > self.norm_bound * (1 + 1e-6)
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         state, inflation = self._imagine_pending()
@@ -737,7 +697,6 @@ class Optimist(Bandit):
         """Stop waiting for the result of x; nothing happens if it was not pending."""
         super().forget(x)
         self._imagined = None
-
 
 # %% ../nbs/04_mtkb.ipynb #c55
 class MTKB(Optimist):
@@ -823,7 +782,7 @@ class MTKB(Optimist):
     @property
     def guarantee(self) -> str:
         """What the confidence band promises, or why it promises nothing."""
-        if self.radius.falsified:
+        if self.radius.falsified or self.refuted:
             return f"none: the data refute norm_bound={self.norm_bound:g}"
         return (
             f"with probability {1 - self.delta:g} the band holds at all points and rounds,"

@@ -43,41 +43,11 @@ Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
 # %% auto #0
-__all__ = [
-    "Array",
-    "Band",
-    "MULTIPLES",
-    "CERTIFICATES",
-    "gauss_nodes",
-    "Model",
-    "Prior",
-    "Nodes",
-    "believe",
-    "Belief",
-    "mixture",
-    "unsafe_probability",
-    "parse_limits",
-    "Verdict",
-    "risk_certificate",
-    "theorem_band",
-    "set_band",
-    "band_certificate",
-    "either",
-    "clouds",
-    "search_box",
-    "SafetyWarning",
-    "rescaled",
-    "lengthscale_evidence",
-    "e_value",
-    "Proposal",
-    "Run",
-    "SafeHistory",
-    "parse_correlation",
-    "SafeMTBO",
-    "RobustScaling",
-    "robust_scaling",
-]
-
+__all__ = ['Array', 'Band', 'MULTIPLES', 'CERTIFICATES', 'gauss_nodes', 'Model', 'Prior', 'Nodes', 'believe', 'Belief', 'mixture',
+           'unsafe_probability', 'parse_limits', 'Verdict', 'risk_certificate', 'theorem_band', 'set_band',
+           'band_certificate', 'either', 'clouds', 'search_box', 'SafetyWarning', 'rescaled', 'lengthscale_evidence',
+           'e_value', 'Proposal', 'Run', 'SafeHistory', 'parse_correlation', 'SafeMTBO', 'RobustScaling',
+           'robust_scaling']
 
 # %% ../nbs/07_safe_lmc.ipynb #c8
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
@@ -96,7 +66,6 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
         basis.append(v / size)
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
     return nodes, vectors[0] ** 2
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c11
 @dataclass(frozen=True)
@@ -133,7 +102,6 @@ class Nodes:
     correlation: Any
     drawn_at: Array | None = None
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c12
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
@@ -163,7 +131,6 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     r, weights = gauss_nodes(p.r, p.mass, prior.nodes)
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c14
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
@@ -186,7 +153,6 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
     )
     weights = np.full(len(chain.Sigmas), 1 / len(chain.Sigmas))
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c15
 class Belief:
@@ -233,7 +199,6 @@ class Belief:
         """Distribution function of the standardised posterior of a node."""
         return np.asarray(norm.cdf(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c16
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
@@ -250,7 +215,6 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
         mean, sd = belief.moments(X, task)
         total += belief.weights @ (belief.cdf((lo - mean) / sd) + belief.cdf((mean - hi) / sd))
     return np.minimum(total, 1.0)
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c22
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tuple[float, float]]:
@@ -269,7 +233,6 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tup
     if not limits:
         raise ValueError("thresholds: give at least one finite limit; without limits MTKB is the optimiser to use")
     return limits
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c25
 @dataclass(frozen=True)
@@ -292,7 +255,6 @@ def risk_certificate(
         return Verdict(p <= alpha, p, mean + kappa * sd)
 
     return judge
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c27
 Band = Callable[[Array, int], tuple[Array, Array]]
@@ -321,7 +283,6 @@ def set_band(family: Any, beta: float, sharp: bool) -> Band:
 
     return band
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c28
 def band_certificate(
     band: Band, limits: dict[int, tuple[float, float]], main_task: int, psi: float
@@ -338,7 +299,6 @@ def band_certificate(
 
     return judge
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c30
 def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]) -> Callable[[Array], Verdict]:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
@@ -348,7 +308,6 @@ def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]
         return Verdict(a.ok | b.ok, np.maximum(a.value, b.value), np.minimum(a.score, b.score))
 
     return judge
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c33
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
@@ -375,7 +334,6 @@ def search_box(
     one = slice(top, top + 1)
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c36
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
@@ -390,7 +348,6 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     if isinstance(kernel, SE):
         return SE(kernel.lengthscale * c)
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c37
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
@@ -413,7 +370,6 @@ def lengthscale_evidence(
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c40
 @dataclass(frozen=True)
@@ -446,7 +402,6 @@ class Run:
     fraction: float | None = None
     note: str = ""
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c41
 class SafeHistory(list[Run]):
     """The runs in their order, with a short repr and a table in a notebook."""
@@ -473,7 +428,6 @@ class SafeHistory(list[Run]):
         head = "".join(f"<th>{h}</th>" for h in ("run", "task", "x", "y", "risk", "note"))
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c42
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
@@ -491,7 +445,6 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
         elif entry is not None:
             base[h] = as_sigma("correlation", np.asarray(entry)[None], 1, n_tasks)[0]
     return base, unknown if n_tasks > 1 else []
-
 
 # %% ../nbs/07_safe_lmc.ipynb #c45
 class _Campaign:
@@ -531,12 +484,14 @@ class _Campaign:
             if self.data.rows(task).start == self.data.rows(task).stop:
                 raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c47
 class _Door(_Campaign):
     """Reading one observation."""
 
     _pending: Proposal | None
+
+    def _start(self, data: Any) -> None:
+        raise NotImplementedError
 
     def _read(self, x: ArrayLike, y: ArrayLike, task: int | None) -> tuple[Array, dict[int, float]]:
         point = as_points("x", np.atleast_2d(np.asarray(x, dtype=float)), self.data.X.shape[1] or None)
@@ -564,7 +519,6 @@ class _Door(_Campaign):
             raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
         return pairs
 
-
 # %% ../nbs/07_safe_lmc.ipynb #c49
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _SETS = {"risk": "likelihood", "theorem": "credible", "sharp": "likelihood", "envelope": "likelihood"}
@@ -576,7 +530,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
-
+# %% ../nbs/07_safe_lmc.ipynb #c50
 class _Settings(_Door):
     """The arguments of `SafeMTBO`, read and checked."""
 
@@ -609,24 +563,20 @@ class _Settings(_Door):
         seed: int | np.random.Generator | None = None,
     ):
         self.certificate = _one_of("certificate", certificate, CERTIFICATES)
-        self.correlation_set = _one_of("correlation_set", correlation_set or _SETS[certificate], set(_SETS.values()))
-        self.domain, self.n_tasks = domain, int(as_positive("n_tasks", n_tasks))
+        self.correlation_set = _one_of(
+            "correlation_set", correlation_set or _SETS[certificate], ("credible", "likelihood")
+        )
+        self.domain, self.n_tasks, self.rng = domain, int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
         self.main_task = _one_of("main_task", main_task, range(self.n_tasks))
-        self.limits = parse_limits(thresholds, main_task, n_tasks)
-        self.delta, self.rho = _probability("delta", delta), _probability("rho", rho)
+        self.limits, self.tau = parse_limits(thresholds, main_task, n_tasks), as_positive("tau", tau)
+        self.delta, self.rho, self.psi, self._beta = _probability("delta", delta), _probability("rho", rho), psi, beta
         self.horizon, self.supplementary = int(as_positive("horizon", horizon)), int(supplementary)
-        self.kappa, self.psi, self.tau = as_nonnegative("kappa", kappa), psi, as_positive("tau", tau)
-        self.rng, self._beta = np.random.default_rng(seed), beta
-        noise, known = as_positive("noise_std", noise_std) ** 2, scale if certificate == "risk" else None
-        self.prior = Prior(noise, known, eta, truncation)
+        self.kappa, known = as_nonnegative("kappa", kappa), scale if certificate == "risk" else None
+        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, known, eta, truncation)
         self.models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
         self._start(data)
 
-    def _start(self, data: Any) -> None:
-        raise NotImplementedError
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c51
 def _probability(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
     if not 0 < as_positive(name, value) < 1:
@@ -649,8 +599,7 @@ def _read_models(
     others = [(list(k), *parse_correlation("lkj", len(k), u, None)) for k in alternatives]
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c52
 class _State(_Settings):
     """The state of a campaign, and the belief that goes with it."""
 
@@ -683,6 +632,14 @@ class _State(_Settings):
         return self._belief[1]
 
     def _follow(self) -> list[list[CarriedPosterior]] | None:
+        """What a list of candidates carries along; see the next class."""
+        return None
+
+# %% ../nbs/07_safe_lmc.ipynb #c54
+class _Known(_State):
+    """Carrying the candidates, and what is known so far."""
+
+    def _follow(self) -> list[list[CarriedPosterior]] | None:
         """For two tasks on a list of candidates: whitened blocks of the plant tasks, brought up to date."""
         simple = all(len(m.unknown) == 1 for m in self.models)
         if not (hasattr(self.domain, "X") and self.n_tasks == 2 and simple):
@@ -712,9 +669,29 @@ class _State(_Settings):
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
         return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
 
+# %% ../nbs/07_safe_lmc.ipynb #c56
+class _Intervals(_Known):
+    """The set of correlations, and the reference in it."""
 
-# %% ../nbs/07_safe_lmc.ipynb #c53
-class _Bands(_State):
+    def _interval(self, p: CorrelationPosterior) -> tuple[float, float]:
+        """The correlations that are possible now."""
+        if self.correlation_set == "credible":
+            return p.interval(self.rho / self.horizon)
+        lo, hi = p.likelihood_set(self.rho)
+        low, high = max(lo, self._range[0]), min(hi, self._range[1])
+        self._range = (low, high) if low < high else (lo, hi)
+        return self._range
+
+    def _reference(self, lo: float, hi: float) -> float:
+        """The kept reference while its gamma^2 is within 5 % of the best, else the best."""
+        best, gamma2 = reference_correlation(lo, hi)
+        kept = getattr(self, "_kept", best)
+        now = max((1 + hi) / (1 + kept), (1 - lo) / (1 - kept))
+        self._kept = kept if now <= 1.05 * gamma2 else best
+        return self._kept
+
+# %% ../nbs/07_safe_lmc.ipynb #c57
+class _Bands(_Intervals):
     """What the band certificates need: beta, the set of matrices, the reference."""
 
     @property
@@ -745,24 +722,7 @@ class _Bands(_State):
         stack = with_correlation(model.base, np.r_[r_ref, np.linspace(lo, hi, 41)], model.unknown[0])
         return stack[1:], stack[0]
 
-    def _interval(self, p: CorrelationPosterior) -> tuple[float, float]:
-        if self.correlation_set == "credible":
-            return p.interval(self.rho / self.horizon)
-        lo, hi = p.likelihood_set(self.rho)
-        low, high = max(lo, self._range[0]), min(hi, self._range[1])
-        self._range = (low, high) if low < high else (lo, hi)
-        return self._range
-
-    def _reference(self, lo: float, hi: float) -> float:
-        """The kept reference while its gamma^2 is within 5 % of the best, else the best."""
-        best, gamma2 = reference_correlation(lo, hi)
-        kept = getattr(self, "_kept", best)
-        now = max((1 + hi) / (1 + kept), (1 - lo) / (1 - kept))
-        self._kept = kept if now <= 1.05 * gamma2 else best
-        return self._kept
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c54
+# %% ../nbs/07_safe_lmc.ipynb #c58
 class _Judges(_Bands):
     """The certificates by name; `scaling` holds the numbers of the last theorem band."""
 
@@ -808,8 +768,7 @@ class _Judges(_Bands):
         )
         return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c56
+# %% ../nbs/07_safe_lmc.ipynb #c60
 class _Explorer(_Judges):
     """Choosing the points of the free tasks."""
 
@@ -841,8 +800,7 @@ class _Explorer(_Judges):
             x, why = self._farthest(task), "fills space"
         return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c57
+# %% ../nbs/07_safe_lmc.ipynb #c61
 class _Asker(_Explorer):
     """Choosing the next run of the plant."""
 
@@ -881,10 +839,9 @@ class _Asker(_Explorer):
         seen = self.data.X[self.data.rows(self.main_task)]
         return bool((np.abs(seen - x).max(1) <= 1e-12).any())
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c58
-class _Main(_Asker):
-    """The proposal for the plant."""
+# %% ../nbs/07_safe_lmc.ipynb #c62
+class _Search(_Asker):
+    """Candidates for the plant, and the best of them."""
 
     def _starts(self) -> Array:
         """All candidates; on a box a uniform sample, and clouds around what was run."""
@@ -895,6 +852,45 @@ class _Main(_Asker):
         near = known[np.argsort(-y)[:20]]
         around = clouds(near, [0.3, 0.1, 0.03, 0.01], 12, self.domain.bounds, self.rng)
         return np.concatenate([self.domain.sobol(1024, self.rng), near, around])
+
+    def _choose(self, judge: Callable[[Array], Verdict], X: Array, verdict: Verdict | None) -> tuple[Array, float]:
+        """The certified point of largest score among all candidates, or near the best of them on a box."""
+        if hasattr(self.domain, "X"):
+            v = verdict or judge(X)
+            best = int(np.argmax(np.where(v.ok, v.score, -np.inf)))
+            return X[best], float(v.value[best])
+        found = search_box(judge, X, self.domain.bounds, self.rng)
+        if found is None:
+            raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
+        return found[0], float(found[1].value[0])
+
+# %% ../nbs/07_safe_lmc.ipynb #c63
+class _Watch(_Search):
+    """What is stated, and the test of the model."""
+
+    @property
+    def stated(self) -> float:
+        """The probability that the whole campaign stays safe, as stated by the certificate."""
+        return 1 - self.delta if self.certificate == "risk" else (1 - self.delta) * (1 - self.rho)
+
+    def _alarm(self) -> list[str]:
+        nodes = self.belief.parts[0]
+        mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
+        logs = lengthscale_evidence(self.models[0], self.data, self.prior, self.rng, mean) - self.belief.gain
+        self.e_value = max(self.e_value, e_value(logs))
+        if self.e_value < 100:
+            return []
+        text = (
+            f"the data speak against the lengthscale (e-value {self.e_value:.2g}, "
+            f"{MULTIPLES[int(np.argmax(logs))]:.2g} times it fits better): certificates are not to be trusted"
+        )
+        if not any("against the lengthscale" in m for m in self.messages):
+            warnings.warn(text, SafetyWarning, stacklevel=4)
+        return [text]
+
+# %% ../nbs/07_safe_lmc.ipynb #c64
+class _Main(_Watch):
+    """The proposal for the plant."""
 
     def _main(self) -> Proposal:
         X = self._starts()
@@ -917,17 +913,6 @@ class _Main(_Asker):
     def _sd(self, X: Array) -> Array:
         return mixture(self.belief, X, self.main_task)[1]
 
-    def _choose(self, judge: Callable[[Array], Verdict], X: Array, verdict: Verdict | None) -> tuple[Array, float]:
-        """The certified point of largest score among all candidates, or near the best of them on a box."""
-        if hasattr(self.domain, "X"):
-            v = verdict or judge(X)
-            best = int(np.argmax(np.where(v.ok, v.score, -np.inf)))
-            return X[best], float(v.value[best])
-        found = search_box(judge, X, self.domain.bounds, self.rng)
-        if found is None:
-            raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
-        return found[0], float(found[1].value[0])
-
     def _proposal(self, x: Array, value: float | None, notes: list[str]) -> Proposal:
         self.messages += [f"round {self.round}: {note}" for note in notes]
         if self.certificate == "risk":
@@ -936,28 +921,7 @@ class _Main(_Asker):
             text = f"{self.certificate}: margin {np.nan if value is None else value:.3g}, probability {self.stated:.4g}"
         return Proposal(x.copy(), self.main_task, text, value, tuple(notes))
 
-    @property
-    def stated(self) -> float:
-        """The probability that the whole campaign stays safe, as stated by the certificate."""
-        return 1 - self.delta if self.certificate == "risk" else (1 - self.delta) * (1 - self.rho)
-
-    def _alarm(self) -> list[str]:
-        nodes = self.belief.parts[0]
-        mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
-        logs = lengthscale_evidence(self.models[0], self.data, self.prior, self.rng, mean) - self.belief.gain
-        self.e_value = max(self.e_value, e_value(logs))
-        if self.e_value < 100:
-            return []
-        text = (
-            f"the data speak against the lengthscale (e-value {self.e_value:.2g}, "
-            f"{MULTIPLES[int(np.argmax(logs))]:.2g} times it fits better): certificates are not to be trusted"
-        )
-        if not any("against the lengthscale" in m for m in self.messages):
-            warnings.warn(text, SafetyWarning, stacklevel=4)
-        return [text]
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c60
+# %% ../nbs/07_safe_lmc.ipynb #c66
 class _Accounts(_Main):
     """Risk of a run, and the records."""
 
@@ -996,8 +960,7 @@ class _Accounts(_Main):
             if self._carried is not None:
                 self._carried[1].append(x[None], np.array([y]), t)
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c61
+# %% ../nbs/07_safe_lmc.ipynb #c67
 class SafeMTBO(_Accounts):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 

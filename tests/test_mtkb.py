@@ -193,6 +193,9 @@ def test_a_falsified_norm_bound_is_said_once_and_shown():
     good = play(MTKB(KERNEL, Finite(GRID), noise_std=0.01, norm_bound=norm, radius="data", seed=0), F, 10)
     assert good.guarantee.startswith("with probability 0.9")
     assert 0 < good.norm_lower_bound <= norm
+    tight = play(MTKB(KERNEL, Finite(GRID), noise_std=0.01, norm_bound=norm / 20, seed=0), F, 10)
+    assert tight.refuted and tight.guarantee.startswith("none")  # whatever the radius
+    assert MTKB(KERNEL, Finite(GRID), noise_std=0.01, norm_bound=1.0).norm_lower_bound == 0
 
 
 def test_edges():
