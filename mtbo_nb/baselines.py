@@ -22,8 +22,23 @@ from .scalarization import Chebyshev, Scalarization
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'independent', 'ITKB', 'Beside', 'BesideInBox', 'BesideOnList', 'SideBySide', 'ITBKB', 'Componentwise',
-           'Draws', 'Baseline', 'MOBO', 'RandomSearch', 'SobolSearch']
+__all__ = [
+    "Array",
+    "independent",
+    "ITKB",
+    "Beside",
+    "BesideInBox",
+    "BesideOnList",
+    "SideBySide",
+    "ITBKB",
+    "Componentwise",
+    "Draws",
+    "Baseline",
+    "MOBO",
+    "RandomSearch",
+    "SobolSearch",
+]
+
 
 # %% ../nbs/09_baselines.ipynb #c5
 def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
@@ -57,6 +72,7 @@ def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
         return Diagonal([float(v) * K.terms[0][0] for v in variances[0]])
     return LMC([(k, np.diag(v)) for (k, _), v in zip(K.terms, variances, strict=True)])
 
+
 # %% ../nbs/09_baselines.ipynb #c13
 def _variances(state: OnList | InBox, x: Array) -> Array:
     """The posterior variance of each output (n,) at one point x (d,) of the domain."""
@@ -64,6 +80,7 @@ def _variances(state: OnList | InBox, x: Array) -> Array:
         one: Array = state.model.diag[state.domain.number(x)]
         return one
     return Moments(*state.model.moments(x[None])).diag[0]
+
 
 # %% ../nbs/09_baselines.ipynb #c14
 class ITKB(MTKB):
@@ -124,6 +141,7 @@ class ITKB(MTKB):
         """What the confidence band promises."""
         return super().guarantee.replace("the RKHS norm", "the norm of each output")
 
+
 # %% ../nbs/09_baselines.ipynb #c25
 class Beside:
     """Models of one output each, carried or not, read as one model with a diagonal covariance."""
@@ -151,6 +169,7 @@ class Beside:
         """Take the outputs y (n,) of candidate j."""
         for i, m in enumerate(self.models):
             m.observe(j, y[[i]])
+
 
 # %% ../nbs/09_baselines.ipynb #c27
 class BesideInBox(InBox):
@@ -185,6 +204,7 @@ class BesideOnList(OnList):
     def __init__(self, domain: Finite, models: list[Any]):
         self.domain, self.model = domain, Beside(models)
 
+
 # %% ../nbs/09_baselines.ipynb #c28
 def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
     """The kernel of output j alone, as one of a single output."""
@@ -212,6 +232,7 @@ class SideBySide(MTKB):
             part._observe(x, y[[j]])
         self._posterior._file(x[None], y[None])
         self._imagined = None
+
 
 # %% ../nbs/09_baselines.ipynb #c29
 class ITBKB(SideBySide):
@@ -279,6 +300,7 @@ class ITBKB(SideBySide):
         self._states = [beside(domain, models)]
         self._imagined = None
 
+
 # %% ../nbs/09_baselines.ipynb #c37
 class Componentwise:
     """The score of the upper bounds of all outputs, s(mu + beta sigma)."""
@@ -292,6 +314,7 @@ class Componentwise:
         sd = np.sqrt(np.maximum(m.diag, 1e-300))
         g = s.gradient(m.mean + beta * sd, w)
         return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
+
 
 # %% ../nbs/09_baselines.ipynb #c41
 class Draws:
@@ -330,6 +353,7 @@ class Draws:
         j = int(np.argmax(values))
         return self.X[j].copy(), float(values[j])
 
+
 # %% ../nbs/09_baselines.ipynb #c46
 class Baseline(AskTell):
     """Ask and tell without a guarantee: a posterior of everything told, and no radius."""
@@ -362,6 +386,7 @@ class Baseline(AskTell):
 
     def _observe(self, x: Array, y: Array) -> None:
         self.posterior._file(x[None], y[None])
+
 
 # %% ../nbs/09_baselines.ipynb #c47
 class MOBO(Baseline):
@@ -423,6 +448,7 @@ class MOBO(Baseline):
                 state.imagine(waiting)
         x, value = state.best(Componentwise(), self.scalarization, weights, self.beta, self.rng)
         return x, float("nan") if draws else self.beta, value
+
 
 # %% ../nbs/09_baselines.ipynb #c54
 class RandomSearch(Baseline):

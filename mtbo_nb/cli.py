@@ -24,9 +24,28 @@ from .mtkb import MTKB
 from .problems import PROBLEMS, Problem, intel_readings, sensor_problem
 
 # %% auto #0
-__all__ = ['DEMO', 'LEGEND', 'DEMO_HELP', 'REPRODUCE_HELP', 'COMMANDS', 'contest', 'report', 'recommend', 'picture', 'say',
-           'pool', 'demo', 'whole', 'add_demo', 'intel_problems', 'reproduce_figures', 'figure_argument',
-           'add_reproduce', 'parser', 'main']
+__all__ = [
+    "DEMO",
+    "LEGEND",
+    "DEMO_HELP",
+    "REPRODUCE_HELP",
+    "COMMANDS",
+    "contest",
+    "report",
+    "recommend",
+    "picture",
+    "say",
+    "pool",
+    "demo",
+    "whole",
+    "add_demo",
+    "intel_problems",
+    "reproduce_figures",
+    "figure_argument",
+    "add_reproduce",
+    "parser",
+    "main",
+]
 
 # %% ../nbs/14_cli.ipynb #c5
 DEMO = {
@@ -41,11 +60,13 @@ DEMO = {
     )
 }
 
+
 # %% ../nbs/14_cli.ipynb #c9
 def contest(name: str) -> dict[str, Callable[..., Any]]:
     """The recipes of the demo for a problem."""
     reference = "worst" if name == "weather" else None
     return {label: contender.recipe(reference=reference) for label, contender in DEMO.items()}
+
 
 # %% ../nbs/14_cli.ipynb #c12
 def report(results: Results, problem: Problem) -> str:
@@ -59,6 +80,7 @@ def report(results: Results, problem: Problem) -> str:
         text.append(f"With the {norm}, MT-KB ends below IT-KB in {wins} of {len(results.seeds)} trials.")
     return "\n".join(text)
 
+
 # %% ../nbs/14_cli.ipynb #c15
 def recommend(problem: Problem, T: int, seed: int) -> str:
     """Which candidate MT-KB recommends for equal weights, and how good it really is."""
@@ -70,6 +92,7 @@ def recommend(problem: Problem, T: int, seed: int) -> str:
     rank, labels = int((truth > truth[guess]).sum()) + 1, problem.labels or tuple(map(str, problem.X.tolist()))
     wanted, found = ", ".join(problem.outputs), f"{labels[guess]}, in truth number {rank} of {len(truth)}"
     return f"Equal weights on {wanted}: after {T} rounds MT-KB names {found}."
+
 
 # %% ../nbs/14_cli.ipynb #c22
 def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path) -> None:
@@ -92,6 +115,7 @@ def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path)
     figure.legend(handles, labels, title=title, **place)
     figure.savefig(path, dpi=150)
 
+
 # %% ../nbs/14_cli.ipynb #c25
 def say(*lines: str) -> None:
     """Write lines to the terminal."""
@@ -106,6 +130,7 @@ def pool(jobs: int) -> AbstractContextManager[Executor | None]:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+
 
 # %% ../nbs/14_cli.ipynb #c26
 def demo(args: argparse.Namespace) -> int:
@@ -136,6 +161,7 @@ guarantee: "probability 0.9" means that the confidence band holds in all rounds 
 regret bound, since b is the norm of the function. The paper's b, max |f| / kappa, is no bound on the norm, and for a
 function outside the kernel's space no b is right: such runs are heuristics, however good they look."""
 
+
 # %% ../nbs/14_cli.ipynb #c28
 def whole(low: int) -> Callable[[str], int]:
     """A converter for whole numbers from `low` on."""
@@ -148,6 +174,7 @@ def whole(low: int) -> Callable[[str], int]:
 
     convert.__name__ = "whole number"
     return convert
+
 
 # %% ../nbs/14_cli.ipynb #c29
 def add_demo(commands: Any) -> None:
@@ -175,11 +202,13 @@ def add_demo(commands: Any) -> None:
 
 DEMO_HELP = "Play MT-KB and IT-KB on test problems, print their regret, and store a picture and the numbers."
 
+
 # %% ../nbs/14_cli.ipynb #c31
 def intel_problems(files: Sequence[str], seeds: Sequence[int]) -> Callable[[int], Problem]:
     """The function seed -> sensor problem of the Intel lab, from its two raw files."""
     readings = intel_readings(*files)
     return {seed: sensor_problem("intel", readings, seed=seed) for seed in seeds}.__getitem__
+
 
 # %% ../nbs/14_cli.ipynb #c32
 def reproduce_figures(args: argparse.Namespace) -> int:
@@ -198,11 +227,14 @@ def reproduce_figures(args: argparse.Namespace) -> int:
                 played[runs] = reproduce(runs, executor, progress=not args.no_progress, **options)
             kept = thin(played[runs])
             say("", f"{name}: {figure.title}", repr(as_problem(problem or figure.contests[0][0], 0)))
-            say(repr(kept.summary(what=figure.what)))
+            T = int(kept.rounds[-1])
+            at = sorted({t for t in (10, 100) if t < T} | {T})
+            say(repr(kept.summary(at, figure.what, digits=3 if figure.what == "average" else 5)))
             kept.save(out / f"{name}.npz")
             draw_figure(name, kept).savefig(out / f"{name}.png", dpi=150)
     say("", f"pictures and numbers: {out}/*.png, *.npz")
     return 0
+
 
 # %% ../nbs/14_cli.ipynb #c33
 def figure_argument(text: str) -> list[str]:
@@ -241,6 +273,7 @@ def parser() -> argparse.ArgumentParser:
     for add in COMMANDS:
         add(commands)
     return main_parser
+
 
 # %% ../nbs/14_cli.ipynb #c36
 def main(argv: Sequence[str] | None = None) -> int:

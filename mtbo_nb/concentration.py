@@ -20,9 +20,25 @@ from .regression import as_multitask, carry, posterior
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'as_probability', 'confidence_radius', 'tight_radius', 'mixture_grid', 'squared_deviation',
-           'norm_lower_bound', 'NormBoundFalsified', 'data_radius', 'DataRadius', 'information_gain', 'InformationGain',
-           'max_information_gain', 'regret_bound', 'worst_case_regret', 'nystrom_confidence_radius']
+__all__ = [
+    "Array",
+    "as_probability",
+    "confidence_radius",
+    "tight_radius",
+    "mixture_grid",
+    "squared_deviation",
+    "norm_lower_bound",
+    "NormBoundFalsified",
+    "data_radius",
+    "DataRadius",
+    "information_gain",
+    "InformationGain",
+    "max_information_gain",
+    "regret_bound",
+    "worst_case_regret",
+    "nystrom_confidence_radius",
+]
+
 
 # %% ../nbs/02_concentration.ipynb #c28
 def as_probability(name: str, value: Any) -> float:
@@ -42,6 +58,7 @@ def _noise_term(logdet: float, noise_std: float, eta: float, delta: float) -> fl
     """sigma/sqrt(eta) sqrt(2 log(1/delta) + logdet)."""
     log_price = _as_logdet(logdet) - 2 * math.log(as_probability("delta", delta))
     return as_nonnegative("noise_std", noise_std) * math.sqrt(log_price / as_positive("eta", eta))
+
 
 # %% ../nbs/02_concentration.ipynb #c29
 def confidence_radius(logdet: float, norm_bound: float, noise_std: float, eta: float, delta: float) -> float:
@@ -81,6 +98,7 @@ def confidence_radius(logdet: float, norm_bound: float, noise_std: float, eta: f
     """
     return as_nonnegative("norm_bound", norm_bound) + _noise_term(logdet, noise_std, eta, delta)
 
+
 # %% ../nbs/02_concentration.ipynb #c47
 def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float, delta: float) -> float:
     """The radius sqrt(b^2 + sigma^2/eta (2 log(1/delta) + log det(I + G_t/eta))): never above `confidence_radius`.
@@ -119,6 +137,7 @@ def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float,
     """
     return math.hypot(as_nonnegative("norm_bound", norm_bound), _noise_term(logdet, noise_std, eta, delta))
 
+
 # %% ../nbs/02_concentration.ipynb #c50
 def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array, Array]:
     """Ridges and shares of the mixture behind `data_radius`: eta with one half, six others with a twelfth each.
@@ -146,6 +165,7 @@ def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array
     c = b**2 * np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
     return np.r_[as_positive("eta", eta), sigma**2 / c], np.r_[0.5, np.full(6, 1 / 12)]
 
+
 # %% ../nbs/02_concentration.ipynb #c51
 def _as_mixture(*columns: ArrayLike) -> list[Array]:
     """quads, logdets, ridges and weights as finite vectors of one length."""
@@ -159,6 +179,7 @@ def _as_mixture(*columns: ArrayLike) -> list[Array]:
     if abs(arrays[3].sum() - 1) > 1e-9:
         raise ValueError(f"weights must sum to 1, got {arrays[3].sum()}")
     return arrays
+
 
 # %% ../nbs/02_concentration.ipynb #c52
 def squared_deviation(
@@ -188,6 +209,7 @@ def squared_deviation(
     squares = omega * q + variance * (ld - 2 * math.log(as_probability("delta", delta)))
     return float(-2 * variance * logsumexp(-squares / (2 * variance), b=pi)) if variance else 0.0
 
+
 # %% ../nbs/02_concentration.ipynb #c56
 def norm_lower_bound(
     quads: ArrayLike, logdets: ArrayLike, ridges: ArrayLike, weights: ArrayLike, noise_std: float, delta: float
@@ -212,6 +234,7 @@ def norm_lower_bound(
     """
     square = squared_deviation(quads, logdets, ridges, weights, noise_std, delta)
     return math.sqrt(max(0.0, float(np.max(np.asarray(quads) - square / np.asarray(ridges)))))
+
 
 # %% ../nbs/02_concentration.ipynb #c59
 class NormBoundFalsified(UserWarning):
@@ -263,6 +286,7 @@ def data_radius(
         warnings.warn(f"norm_bound = {b:.4g}, but the data say at least {lower:.4g}", NormBoundFalsified, stacklevel=2)
         return tight_radius(np.ravel(logdets)[0], b, noise_std, eta, delta * float(np.ravel(weights)[0]))
     return math.sqrt(max(0.0, b**2 + square / eta - quad))  # not refuted: below zero by rounding only
+
 
 # %% ../nbs/02_concentration.ipynb #c66
 class DataRadius:
@@ -316,6 +340,7 @@ class DataRadius:
         """The norm that f must at least have, with probability 1 - delta."""
         return norm_lower_bound(*self.evidence, self.noise_std, self.delta)
 
+
 # %% ../nbs/02_concentration.ipynb #c94
 def information_gain(kernel: MultiTaskKernel | ScalarKernel, X: ArrayLike, eta: float) -> float:
     """The information (1/2) log det(I + G/eta), in nats, that observations at the points X (t, d) have about f.
@@ -341,6 +366,7 @@ def information_gain(kernel: MultiTaskKernel | ScalarKernel, X: ArrayLike, eta: 
     """
     K, points = as_multitask(kernel), as_points("X", X)
     return posterior(K, eta).update(points, np.zeros((len(points), K.n_tasks))).logdet / 2
+
 
 # %% ../nbs/02_concentration.ipynb #c96
 @dataclass(frozen=True)
@@ -369,6 +395,7 @@ class InformationGain:
 
     def __repr__(self) -> str:
         return f"InformationGain({self.value:.4g} <= maximum <= {self.upper:.4g}, {len(self.indices)} rounds)"
+
 
 # %% ../nbs/02_concentration.ipynb #c97
 def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T: int, eta: float) -> InformationGain:
@@ -415,6 +442,7 @@ def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T:
     upper = min(upper, totals[-1] / (1 - (1 - 1 / T) ** T))
     return InformationGain(totals[-1], upper, chosen, np.array(totals[1:]))
 
+
 # %% ../nbs/02_concentration.ipynb #c119
 def regret_bound(radii: ArrayLike, variances: ArrayLike, lipschitz: float = 1.0) -> Array:
     """Bound on the cumulative regret along a run, 2 L max_{t<T} beta_t sqrt(T sum_{t<=T} u_t), for every T.
@@ -449,6 +477,7 @@ def regret_bound(radii: ArrayLike, variances: ArrayLike, lipschitz: float = 1.0)
         raise ValueError("radii and variances must be finite and >= 0")
     rounds = np.arange(1, len(u) + 1)
     return 2 * as_nonnegative("lipschitz", lipschitz) * np.maximum.accumulate(beta) * np.sqrt(rounds * np.cumsum(u))
+
 
 # %% ../nbs/02_concentration.ipynb #c123
 def worst_case_regret(
@@ -488,6 +517,7 @@ def worst_case_regret(
     beta = tight_radius(2 * gain, norm_bound, noise_std, eta, delta)
     variances = as_positive("kappa", kappa) / math.log1p(kappa / eta) * 2 * gain
     return 2 * as_nonnegative("lipschitz", lipschitz) * beta * math.sqrt(as_positive("T", T) * variances)
+
 
 # %% ../nbs/02_concentration.ipynb #c131
 def nystrom_confidence_radius(

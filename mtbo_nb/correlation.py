@@ -20,11 +20,35 @@ from .kernels import ScalarKernel, as_nonnegative, as_points, as_positive, as_ps
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'TaskData', 'task_data', 'as_sigma', 'lmc_gram', 'LMCPosterior', 'log_evidence', 'partial_to_correlation',
-           'lkj_logpdf', 'lkj_logpdf_u2', 'lkj_draws', 'cross_pattern', 'OneCorrelation', 'OneCorrelationMoments',
-           'CorrelationPosterior', 'correlation_cells', 'with_correlation', 'correlation_posterior', 'PlainFamily',
-           'lmc_family', 'lkj_log_density_atanh', 'split_rhat', 'CorrelationDraws', 'sample_correlations',
-           'exchangeable_rho', 'draws_needed']
+__all__ = [
+    "Array",
+    "TaskData",
+    "task_data",
+    "as_sigma",
+    "lmc_gram",
+    "LMCPosterior",
+    "log_evidence",
+    "partial_to_correlation",
+    "lkj_logpdf",
+    "lkj_logpdf_u2",
+    "lkj_draws",
+    "cross_pattern",
+    "OneCorrelation",
+    "OneCorrelationMoments",
+    "CorrelationPosterior",
+    "correlation_cells",
+    "with_correlation",
+    "correlation_posterior",
+    "PlainFamily",
+    "lmc_family",
+    "lkj_log_density_atanh",
+    "split_rhat",
+    "CorrelationDraws",
+    "sample_correlations",
+    "exchangeable_rho",
+    "draws_needed",
+]
+
 
 # %% ../nbs/07a_correlation.ipynb #c5
 @dataclass(frozen=True)
@@ -50,6 +74,7 @@ class TaskData:
         new_X, new_y = np.insert(self.X, where, X, axis=0), np.insert(self.y, where, y)
         return TaskData(new_X, new_y, np.insert(self.task, where, task), self.n_tasks)
 
+
 # %% ../nbs/07a_correlation.ipynb #c6
 def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     """One task's (X, y), checked."""
@@ -60,6 +85,7 @@ def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     if y.shape != (len(points),) or not np.isfinite(y).all():
         raise ValueError(f"data[{t}][1] must be {len(points)} finite numbers, one a row of its X, got {y}")
     return points, y
+
 
 # %% ../nbs/07a_correlation.ipynb #c7
 def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskData:
@@ -85,6 +111,7 @@ def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskDat
     label = np.repeat(np.arange(len(pairs)), [len(y) for _, y in pairs])
     return TaskData(X, np.concatenate([y for _, y in pairs]), label, len(pairs))
 
+
 # %% ../nbs/07a_correlation.ipynb #c11
 def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Array:
     """One covariance matrix a feature, shape (H, u, u), symmetric and positive semi-definite."""
@@ -99,6 +126,7 @@ def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Arra
 def _cross_covariance(kernels: Sequence[ScalarKernel], Sigma: Array, X: Array, s: Any, Z: Array, t: Any) -> Array:
     """Covariances of task s[i] at X[i] with task t[j] at Z[j]."""
     return np.asarray(sum(S[np.ix_(s, t)] * k(X, Z) for k, S in zip(kernels, Sigma, strict=True)))
+
 
 # %% ../nbs/07a_correlation.ipynb #c12
 def lmc_gram(
@@ -122,6 +150,7 @@ def lmc_gram(
     d = task_data(data)
     return _cross_covariance(kernels, as_sigma("Sigma", Sigma, len(kernels), d.n_tasks), d.X, d.task, d.X, d.task)
 
+
 # %% ../nbs/07a_correlation.ipynb #c17
 def _cholesky(K: Array, noise_var: float) -> Array:
     """Lower factor of K + noise_var I, or an error that says what would help; nothing is added in silence."""
@@ -129,6 +158,7 @@ def _cholesky(K: Array, noise_var: float) -> Array:
         return np.asarray(np.linalg.cholesky(K + noise_var * np.eye(len(K))), dtype=float)
     except np.linalg.LinAlgError:
         raise ValueError(f"noise_var={noise_var:g} is too small for this kernel matrix, numerically singular") from None
+
 
 # %% ../nbs/07a_correlation.ipynb #c18
 class _Factored:
@@ -153,6 +183,7 @@ class _Factored:
         """y' (Gamma_Sigma + noise_var I)^{-1} y."""
         return float(self.whitened_y @ self.whitened_y)
 
+
 # %% ../nbs/07a_correlation.ipynb #c20
 def _forward(L: Array, B: Array) -> Array:
     """L^{-1} B for a lower triangular L; empty systems are fine."""
@@ -167,6 +198,7 @@ def _backward(L: Array, B: Array) -> Array:
 def _pairwise(k: ScalarKernel, X: Array, Z: Array) -> Array:
     """k(X[i], Z[i])."""
     return k.diag(X) if X is Z else np.array([k(x[None], z[None])[0, 0] for x, z in zip(X, Z, strict=True)])
+
 
 # %% ../nbs/07a_correlation.ipynb #c22
 class LMCPosterior(_Factored):
@@ -215,6 +247,7 @@ class LMCPosterior(_Factored):
         """Posterior standard deviation of every task, shape (s, u)."""
         return np.sqrt(np.maximum(np.einsum("stt->st", self.cov(X)), 0.0))
 
+
 # %% ../nbs/07a_correlation.ipynb #c29
 def log_evidence(logdet: Any, quad: Any, n: int, scale: tuple[float, float] | None = None) -> Array:
     """Log density of n observations from log det C and y'C^{-1}y; `scale` = (a, b) integrates the output scale out."""
@@ -224,6 +257,7 @@ def log_evidence(logdet: Any, quad: Any, n: int, scale: tuple[float, float] | No
         return np.asarray(constant - 0.5 * quad)
     a, b = (as_positive("scale", v) for v in scale)
     return np.asarray(constant + gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - (a + n / 2) * np.log(b + quad / 2))
+
 
 # %% ../nbs/07a_correlation.ipynb #c32
 def _columns(u: int) -> NDArray[np.intp]:
@@ -242,6 +276,7 @@ def partial_to_correlation(z: ArrayLike, u: int) -> Array:
     R = L @ np.swapaxes(L, -1, -2)
     R[..., np.arange(u), np.arange(u)] = 1.0
     return R
+
 
 # %% ../nbs/07a_correlation.ipynb #c33
 def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
@@ -264,6 +299,7 @@ def lkj_logpdf_u2(r: ArrayLike, eta: float) -> Array:
     a = as_positive("eta", eta)
     square = np.asarray(r, dtype=float) ** 2
     return np.asarray((a - 1) * np.log1p(-square) - (2 * a - 1) * np.log(2) - betaln(a, a))
+
 
 # %% ../nbs/07a_correlation.ipynb #c39
 def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncation: float = 0.0) -> Array:
@@ -297,6 +333,7 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
             raise ValueError(f"truncation={floor:g} leaves nothing of LKJ({eta:g}) with {u} tasks; lower it")
     return np.concatenate(kept)[:size]
 
+
 # %% ../nbs/07a_correlation.ipynb #c45
 def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     """(c, o) with every cross covariance Sigmas[s, h, 0, 1] = c[s] o[h] and equal diagonals, or None.
@@ -313,6 +350,7 @@ def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     o = o / strongest if strongest else o
     c = cross @ o / max(o @ o, 1e-300)
     return (c, o) if np.abs(cross - c[:, None] * o).max() <= 1e-12 else None
+
 
 # %% ../nbs/07a_correlation.ipynb #c48
 class _Whitened:
@@ -346,6 +384,7 @@ class _Whitened:
     def _factor(self, t: int, noise_var: float) -> Array:
         K = self._sum(self.variances[:, t], self.parts[t], self.parts[t])
         return _cholesky(K, noise_var)
+
 
 # %% ../nbs/07a_correlation.ipynb #c49
 class OneCorrelation(_Whitened):
@@ -398,6 +437,7 @@ class OneCorrelation(_Whitened):
         a, b = self.rotated
         return np.asarray(outside + a @ self.zr[0] + b @ self.zr[1])
 
+
 # %% ../nbs/07a_correlation.ipynb #c53
 class OneCorrelationMoments(OneCorrelation):
     """`OneCorrelation` with the posterior mean and variance of a task for every correlation."""
@@ -430,6 +470,7 @@ class OneCorrelationMoments(OneCorrelation):
         c = self.c[:, None]
         fixed = [self.z[t] - self.W[t] @ self.zr[t] for t in (own, other)]
         return np.asarray(P @ fixed[0] + c * (Q @ fixed[1]) + a @ p.T + c * (b @ q.T))
+
 
 # %% ../nbs/07a_correlation.ipynb #c56
 @dataclass(frozen=True)
@@ -468,6 +509,7 @@ class CorrelationPosterior:
         u = np.interp(rng.random(size), np.r_[0.0, np.cumsum(self.mass)], np.arctanh(self.edges))
         return np.tanh(u)
 
+
 # %% ../nbs/07a_correlation.ipynb #c57
 def correlation_cells(eta: float, truncation: float, cells: int) -> tuple[Array, Array, Array]:
     """Edges, centres and prior masses of cells of equal width in atanh(r), for a truncated LKJ prior of two tasks."""
@@ -484,6 +526,7 @@ def with_correlation(base: Array, r: ArrayLike, feature: int = 0) -> Array:
     cross = np.ravel(r) * np.sqrt(base[feature, 0, 0] * base[feature, 1, 1])
     Sigmas[:, feature, 0, 1] = Sigmas[:, feature, 1, 0] = cross
     return Sigmas
+
 
 # %% ../nbs/07a_correlation.ipynb #c58
 def correlation_posterior(
@@ -524,6 +567,7 @@ def correlation_posterior(
     total = float(logsumexp(joint))
     return CorrelationPosterior(edges, r, prior, np.exp(joint - total), total)
 
+
 # %% ../nbs/07a_correlation.ipynb #c60
 class PlainFamily:
     """The posteriors for many Sigmas, one factorisation each: any number of tasks and features."""
@@ -558,6 +602,7 @@ def lmc_family(
         return OneCorrelationMoments(kernels, matrices, d, noise_var, carried)
     return PlainFamily(kernels, matrices, d, noise_var)
 
+
 # %% ../nbs/07a_correlation.ipynb #c74
 def lkj_log_density_atanh(zeta: Array, u: int, eta: float) -> float:
     """Log density (unnormalised) of the LKJ prior in the coordinates atanh(partial correlation)."""
@@ -571,6 +616,7 @@ def split_rhat(chains: Array) -> Array:
     parts = np.concatenate([chains[:half], chains[half : 2 * half]], axis=1)
     within, between = parts.var(0, ddof=1).mean(0), half * parts.mean(0).var(0, ddof=1)
     return np.asarray(np.sqrt((half - 1) / half + between / (half * np.maximum(within, 1e-300))))
+
 
 # %% ../nbs/07a_correlation.ipynb #c76
 @dataclass(frozen=True)
@@ -602,6 +648,7 @@ def _emcee() -> Any:
         return importlib.import_module("emcee")
     except ImportError:
         raise ImportError("more than one unknown correlation needs the sampler emcee: pip install emcee") from None
+
 
 # %% ../nbs/07a_correlation.ipynb #c77
 def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
@@ -639,6 +686,7 @@ class _Target:
             return -np.inf
         prior = sum(lkj_log_density_atanh(z, u, self.eta) for z in np.split(zeta, len(self.unknown)))
         return prior + self.likelihood(Sigma)
+
 
 # %% ../nbs/07a_correlation.ipynb #c78
 def sample_correlations(
@@ -698,6 +746,7 @@ def _legacy_state(rng: np.random.Generator) -> Any:
     """A state for emcee's private generator, made from ours: the global generator is not involved."""
     return np.random.RandomState(int(rng.integers(2**31))).get_state()
 
+
 # %% ../nbs/07a_correlation.ipynb #c79
 def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
     """Thinned draws and diagnostics of the chains so far, without their first third."""
@@ -713,6 +762,7 @@ def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
         effective=float(len(flat) / max(tau, 1.0)),
         acceptance=float(np.mean(sampler.acceptance_fraction)),
     )
+
 
 # %% ../nbs/07a_correlation.ipynb #c88
 def exchangeable_rho(n_draws: int) -> float:

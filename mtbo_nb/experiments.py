@@ -29,8 +29,23 @@ from .scalarization import Chebyshev, bayes_regret, cumulative_regret, time_aver
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'COLOURS', 'Trial', 'drive', 'bound_along', 'recipe', 'run', 'as_problem', 'Table', 'Curves', 'Results',
-           'trials', 'save_curves', 'plot_regret']
+__all__ = [
+    "Array",
+    "COLOURS",
+    "Trial",
+    "drive",
+    "bound_along",
+    "recipe",
+    "run",
+    "as_problem",
+    "Table",
+    "Curves",
+    "Results",
+    "trials",
+    "save_curves",
+    "plot_regret",
+]
+
 
 # %% ../nbs/10_experiments.ipynb #c5
 @dataclass(frozen=True, eq=False)
@@ -57,6 +72,7 @@ class Trial:
 
     def __repr__(self) -> str:
         return f"Trial({len(self.regret)} rounds, average regret {self.regret.mean():.4g})"
+
 
 # %% ../nbs/10_experiments.ipynb #c6
 def _as_rounds(T: int) -> int:
@@ -102,6 +118,7 @@ def drive(problem: Problem, optimiser: AskTell, T: int, seed: int = 0) -> Trial:
         optimiser.tell(x, y)
     return _judge(problem, optimiser, int(T))
 
+
 # %% ../nbs/10_experiments.ipynb #c8
 def _judge(problem: Problem, optimiser: AskTell, T: int, sample: int = 200) -> Trial:
     """The last T rounds of an optimiser, measured with the truth."""
@@ -116,6 +133,7 @@ def _judge(problem: Problem, optimiser: AskTell, T: int, sample: int = 200) -> T
     many = np.array([s.sample_weights(optimiser.n_tasks, rng) for _ in range(sample)])
     regret = np.diff(cumulative_regret(s, weights, F, picks), prepend=0.0)
     return Trial(X, weights, np.array(history.beta[-T:]), regret, bayes_regret(s, many, F, picks))
+
 
 # %% ../nbs/10_experiments.ipynb #c14
 def bound_along(optimiser: MTKB) -> Array:
@@ -149,6 +167,7 @@ def bound_along(optimiser: MTKB) -> Array:
         norms.append(float(carried.norm[j]))
         carried.observe(j, y)
     return regret_bound(history.beta, norms, max(s.lipschitz(w) for w in history.weights))
+
 
 # %% ../nbs/10_experiments.ipynb #c19
 def recipe(
@@ -191,6 +210,7 @@ def _make(
     made: AskTell = optimiser(problem.kernel, Finite(problem.X), **known | options)
     return made
 
+
 # %% ../nbs/10_experiments.ipynb #c20
 def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: int, seed: int = 0) -> Trial:
     """Make an optimiser for a problem and play T rounds with it.
@@ -210,6 +230,7 @@ def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: 
     """
     return drive(problem, make_optimiser(problem, seed), T, seed)
 
+
 # %% ../nbs/10_experiments.ipynb #c23
 def as_problem(problem: str | Problem | Callable[[int], Problem], seed: int) -> Problem:
     """The problem itself, or the one that a name or a function gives for this seed."""
@@ -227,6 +248,7 @@ def _task(problem: Any, name: str, make: Any, T: int, seed: int) -> Trial:
     except Exception as error:
         error.add_note(f"in method {name!r}, seed {seed}")
         raise
+
 
 # %% ../nbs/10_experiments.ipynb #c24
 def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -> list[Trial]:
@@ -247,6 +269,7 @@ def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -
             future.cancel()
     return [future.result() for future in futures]
 
+
 # %% ../nbs/10_experiments.ipynb #c26
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -266,6 +289,7 @@ class Table:
             return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
         return f"<table>{row('th', self.head)}{''.join(row('td', cells) for cells in self.rows)}</table>"
+
 
 # %% ../nbs/10_experiments.ipynb #c29
 class Curves:
@@ -310,6 +334,7 @@ class Curves:
         ]
         rows = [[name, *row] for name, row in zip(self.methods, cells, strict=True)]
         return Table([self.problem, *(f"T = {t}" for t in rounds)], rows)
+
 
 # %% ../nbs/10_experiments.ipynb #c31
 @dataclass(frozen=True, eq=False, repr=False)
@@ -362,6 +387,7 @@ class Results(Curves):
             arrays = [stored[name] for name in ("regret", "bayes", "radii")]
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), *arrays)
 
+
 # %% ../nbs/10_experiments.ipynb #c32
 def trials(
     problem: str | Problem | Callable[[int], Problem],
@@ -413,6 +439,7 @@ def trials(
     )
     return Results(title, tuple(methods), chosen, regret, bayes, radii)
 
+
 # %% ../nbs/10_experiments.ipynb #c41
 def save_curves(results: Results, path: str | PathLike[str]) -> None:
     """Write a .csv: one row a method and round, with mean and deviation of the average and the Bayes regret."""
@@ -423,6 +450,7 @@ def save_curves(results: Results, path: str | PathLike[str]) -> None:
         for m, name in enumerate(results.methods):
             for t in range(results.regret.shape[2]):
                 rows.writerow([name, t + 1, *(f"{curve[m, t]:.6g}" for curve in curves)])
+
 
 # %% ../nbs/10_experiments.ipynb #c44
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

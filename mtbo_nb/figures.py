@@ -28,9 +28,27 @@ from .scalarization import Linear
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'SETTINGS', 'PUBLISHED', 'BUDGETED', 'METHODS', 'SIMILARITIES', 'WAYS', 'FIGURES', 'Contender', 'promise',
-           'similar_function', 'Figure', 'figure_names', 'reproduce', 'Thinned', 'thin', 'only', 'panels',
-           'draw_figure']
+__all__ = [
+    "Array",
+    "SETTINGS",
+    "PUBLISHED",
+    "BUDGETED",
+    "METHODS",
+    "SIMILARITIES",
+    "WAYS",
+    "FIGURES",
+    "Contender",
+    "promise",
+    "similar_function",
+    "Figure",
+    "figure_names",
+    "reproduce",
+    "Thinned",
+    "thin",
+    "only",
+    "panels",
+    "draw_figure",
+]
 
 # %% ../nbs/10a_figures.ipynb #c5
 SETTINGS: dict[str, Any] = {"eta": 0.1, "delta": 0.1}
@@ -60,6 +78,7 @@ class Contender:
         """Properties of its line; dashed if its norm bound is none."""
         return {"color": self.colour, "ls": "--" if self.norm == "paper" else "-"}
 
+
 # %% ../nbs/10a_figures.ipynb #c7
 PUBLISHED = {"width": "spectral", "radius": "paper"}
 BUDGETED = {"radius": "paper", "q": "paper", "epsilon": 0.5}
@@ -75,6 +94,7 @@ METHODS = {
     "MT-KB, directional, data": Contender(MTKB, "true", {"radius": "data"}, "#CC79A7"),
 }
 
+
 # %% ../nbs/10a_figures.ipynb #c10
 def promise(contender: Contender, problem: Problem) -> str:
     """What the theorem says about this method on this problem."""
@@ -83,6 +103,7 @@ def promise(contender: Contender, problem: Problem) -> str:
     if contender.norm == "paper":
         return "none: b is no bound"
     return f"probability {1 - SETTINGS['delta']:g}" if problem.norm_bound_is_exact else "none: b is a guess"
+
 
 # %% ../nbs/10a_figures.ipynb #c13
 def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Problem:
@@ -130,6 +151,7 @@ def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Probl
         norm_source="sum of k(x_i, x_j) c_i' B c_j",
     )
 
+
 # %% ../nbs/10a_figures.ipynb #c17
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -167,6 +189,7 @@ class Figure:
         """All methods, by label."""
         return {label: contender for _, methods in self.contests for label, contender in methods.items()}
 
+
 # %% ../nbs/10a_figures.ipynb #c19
 SIMILARITIES = {0.0: "#000000", 0.1: "#0072B2", 0.3: "#009E73", 0.6: "#E69F00", 1.0: "#D55E00"}
 
@@ -203,6 +226,7 @@ FIGURES = {
 for _name, _runs in (("fig3a", "fig1b"), ("fig3b", "fig1d")):
     FIGURES[_name] = replace(FIGURES[_runs], what="bayes", runs=_runs)
 
+
 # %% ../nbs/10a_figures.ipynb #c21
 def figure_names(name: str) -> list[str]:
     """The figures that a name stands for: "fig1b", "fig2" for both parts, or "all"."""
@@ -216,6 +240,7 @@ def _figure(name: str) -> Figure:
     if name not in FIGURES:
         raise ValueError(f"name must be one of {', '.join(FIGURES)}, got {name!r}")
     return FIGURES[name]
+
 
 # %% ../nbs/10a_figures.ipynb #c22
 def reproduce(
@@ -262,6 +287,7 @@ def reproduce(
         parts.append(play(given if problem is None else problem, recipes, rounds, seeds, executor, progress))
     arrays = (np.concatenate([getattr(p, key) for p in parts]) for key in ("regret", "bayes", "radii"))
     return Results(parts[0].problem, tuple(figure.contenders), parts[0].seeds, *arrays)
+
 
 # %% ../nbs/10a_figures.ipynb #c25
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,6 +346,7 @@ class Thinned(Curves):
             rounds = stored["rounds"]
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
 
+
 # %% ../nbs/10a_figures.ipynb #c26
 def thin(results: Results, points: int = 100) -> Thinned:
     """The curves at about `points` rounds, evenly on a logarithmic axis, and at 1, 2, 5, 10, ... and T/4, T/2, T.
@@ -335,6 +362,7 @@ def thin(results: Results, points: int = 100) -> Thinned:
     rounds = np.unique(np.clip([*even, *nice, max(1, T // 4), max(1, T // 2)], 1, T))
     average, bayes = results.average[..., rounds - 1], results.bayes[..., rounds - 1]
     return Thinned(results.problem, results.methods, results.seeds, rounds, average, bayes, results.radii[..., -1])
+
 
 # %% ../nbs/10a_figures.ipynb #c30
 def only(curves: Curves, methods: Sequence[str]) -> Thinned:
@@ -355,6 +383,7 @@ def panels(figure: Figure) -> dict[str, list[str]]:
         default = right if contender.norm == "true" else "the paper's b: no guarantee"
         found.setdefault(contender.panel or default, []).append(label)
     return found
+
 
 # %% ../nbs/10a_figures.ipynb #c32
 def draw_figure(name: str, curves: Curves, figure: Any = None) -> Any:

@@ -29,8 +29,20 @@ from mtbo_nb.regression import (
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'eigen_system', 'Channel', 'channels', 'ChannelFactors', 'Decoupled', 'decouples', 'Bank', 'by_unit',
-           'DecoupledCarrier', 'carried_bytes']
+__all__ = [
+    "Array",
+    "eigen_system",
+    "Channel",
+    "channels",
+    "ChannelFactors",
+    "Decoupled",
+    "decouples",
+    "Bank",
+    "by_unit",
+    "DecoupledCarrier",
+    "carried_bytes",
+]
+
 
 # %% ../nbs/06_icm.ipynb #c8
 def eigen_system(B: Array) -> tuple[Array, Array, Array]:
@@ -45,6 +57,7 @@ def eigen_system(B: Array) -> tuple[Array, Array, Array]:
     values, U, _, work, _, _ = dgejsv(root, joba=2, jobu=1, jobv=3)  # 2: rows of any scale
     rank = int(kept.sum())
     return (values[:rank] * work[0] / work[1]) ** 2, U[:, :rank], U[:, rank:]
+
 
 # %% ../nbs/06_icm.ipynb #c11
 @dataclass(frozen=True)
@@ -77,6 +90,7 @@ def channels(kernel: ICM | Diagonal) -> tuple[list[Channel], Array]:
     level = np.cumsum(np.r_[True, np.abs(np.diff(xi)) > 1e-12 * xi[1:]])
     same = [level == i for i in np.unique(level)] if len(xi) else []
     return [Channel(unit_kernel, float(xi[at].mean()), U[:, at]) for at in same], null
+
 
 # %% ../nbs/06_icm.ipynb #c14
 class ChannelFactors:
@@ -116,6 +130,7 @@ class ChannelFactors:
         """Y'(G + eta I)^{-1} Y."""
         return sum(float(np.sum(f.w**2)) for f in self.factors) + self._scatter / self.eta
 
+
 # %% ../nbs/06_icm.ipynb #c16
 class Decoupled(ChannelFactors):
     """Solver for kernels that decouple, when every row has all outputs: one factor for each channel."""
@@ -154,16 +169,19 @@ class Decoupled(ChannelFactors):
         mean, cov = self.moments(X)
         return mean, cov, total(dmeans), np.moveaxis(self._spread(dvariances), 1, -1)
 
+
 # %% ../nbs/06_icm.ipynb #c18
 def decouples(kernel: ICM | Diagonal) -> bool:
     """Whether the channels say all that the kernel says."""
     return kernel.kappa() > 0 and all(np.linalg.eigvalsh(B)[0] > -1e-13 * B.max() for _, B in kernel.terms)
+
 
 # %% ../nbs/06_icm.ipynb #c19
 @make_solver.register(ICM)
 @make_solver.register(Diagonal)
 def _(kernel: Any, eta: float, complete: bool) -> Any:
     return Decoupled(kernel, eta) if complete and decouples(kernel) else Coupled(kernel, eta)
+
 
 # %% ../nbs/06_icm.ipynb #c27
 class Bank:
@@ -191,6 +209,7 @@ class Bank:
         quad = (parts * parts).sum(axis=1) @ (1 / (self.xi * d))
         return step, float(self.ranks @ np.log(d / self.asked)), float(quad)
 
+
 # %% ../nbs/06_icm.ipynb #c29
 def by_unit(found: list[Channel]) -> list[list[Channel]]:
     """Channels in groups that share a unit-variance kernel."""
@@ -198,6 +217,7 @@ def by_unit(found: list[Channel]) -> list[list[Channel]]:
     for channel in found:
         groups.setdefault(channel.unit, []).append(channel)
     return list(groups.values())
+
 
 # %% ../nbs/06_icm.ipynb #c30
 class DecoupledCarrier:
@@ -244,11 +264,13 @@ class DecoupledCarrier:
         """Spectral norms (N,), eq (6)."""
         return np.max([np.max(b.xi[:, None] * b.var, axis=0) for b in self.banks], axis=0)
 
+
 # %% ../nbs/06_icm.ipynb #c31
 @make_carrier.register(ICM)
 @make_carrier.register(Diagonal)
 def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
     return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)
+
 
 # %% ../nbs/06_icm.ipynb #c76
 def carried_bytes(

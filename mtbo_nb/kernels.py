@@ -16,8 +16,26 @@ from scipy.spatial.distance import cdist
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'as_points', 'as_nonnegative', 'as_positive', 'as_psd', 'Comparable', 'ScalarKernel', 'Stationary', 'SE',
-           'Matern', 'Scaled', 'total', 'MultiTaskKernel', 'ICM', 'similar_tasks', 'Diagonal', 'LMC']
+__all__ = [
+    "Array",
+    "as_points",
+    "as_nonnegative",
+    "as_positive",
+    "as_psd",
+    "Comparable",
+    "ScalarKernel",
+    "Stationary",
+    "SE",
+    "Matern",
+    "Scaled",
+    "total",
+    "MultiTaskKernel",
+    "ICM",
+    "similar_tasks",
+    "Diagonal",
+    "LMC",
+]
+
 
 # %% ../nbs/00_kernels.ipynb #c5
 def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
@@ -42,6 +60,7 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
         raise ValueError(f"{name} must be finite, got {points[~np.isfinite(points).all(1)][0]} in it")
     return points
 
+
 # %% ../nbs/00_kernels.ipynb #c6
 def as_nonnegative(name: str, value: Any) -> float:
     """A finite float >= 0, or an error that names the argument."""
@@ -61,6 +80,7 @@ def as_positive(name: str, value: Any) -> float:
         raise ValueError(f"{name} must be > 0, got {number}")
     return number
 
+
 # %% ../nbs/00_kernels.ipynb #c8
 def as_psd(name: str, B: ArrayLike) -> Array:
     """A symmetric positive semi-definite (n, n) matrix, or an error that names the argument."""
@@ -76,6 +96,7 @@ def as_psd(name: str, B: ArrayLike) -> Array:
         raise ValueError(f"{name} must be positive semi-definite, got the eigenvalue {smallest:.3g}")
     return symmetric
 
+
 # %% ../nbs/00_kernels.ipynb #c12
 class Comparable:
     """Equal, and usable as a dictionary's key, where `_key` is equal."""
@@ -88,6 +109,7 @@ class Comparable:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
 
 # %% ../nbs/00_kernels.ipynb #c13
 class ScalarKernel(Comparable):
@@ -129,6 +151,7 @@ class ScalarKernel(Comparable):
         return self.__mul__(B)
 
     __array_ufunc__ = None  # so that `B * k` with a numpy array comes to us
+
 
 # %% ../nbs/00_kernels.ipynb #c15
 class Stationary(ScalarKernel):
@@ -173,6 +196,7 @@ class Stationary(ScalarKernel):
         slope = 2 * self._dphi(self._distance2(X, Z))
         return slope[:, :, None] * (X[:, None, :] - Z[None, :, :]) / self.lengthscale**2
 
+
 # %% ../nbs/00_kernels.ipynb #c16
 class SE(Stationary):
     """Squared exponential kernel exp(-r^2/2): functions with derivatives of every order.
@@ -193,6 +217,7 @@ class SE(Stationary):
 
     def _dphi(self, r2: Array) -> Array:
         return -np.exp(-r2 / 2) / 2
+
 
 # %% ../nbs/00_kernels.ipynb #c17
 class Matern(Stationary):
@@ -234,6 +259,7 @@ class Matern(Stationary):
         factor = 1.0 if self.nu == 1.5 else (1 + a) / 3
         return -self.nu * factor * np.exp(-a)
 
+
 # %% ../nbs/00_kernels.ipynb #c19
 class Scaled(ScalarKernel):
     """The kernel variance * k, written `variance * k`."""
@@ -264,10 +290,12 @@ class Scaled(ScalarKernel):
     def _gradient(self, X: Array, Z: Array) -> Array:
         return self._variance * self.k._gradient(X, Z)
 
+
 # %% ../nbs/00_kernels.ipynb #c27
 def total(arrays: Iterable[Array]) -> Array:
     """The sum of some arrays of one shape."""
     return reduce(np.add, arrays)
+
 
 # %% ../nbs/00_kernels.ipynb #c28
 class MultiTaskKernel(Comparable):
@@ -331,6 +359,7 @@ def _as_kernel(name: str, k: Any) -> ScalarKernel:
         raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
     return k
 
+
 # %% ../nbs/00_kernels.ipynb #c30
 class ICM(MultiTaskKernel):
     """Intrinsic coregionalization model k(x, x') B, also written `k * B`.
@@ -361,6 +390,7 @@ class ICM(MultiTaskKernel):
         """Covariance of the tasks, shape (n, n)."""
         return self.terms[0][1]
 
+
 # %% ../nbs/00_kernels.ipynb #c32
 def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     """The kernel k (omega I + (1 - omega) 11'/n): n tasks that share one function up to the level omega.
@@ -383,6 +413,7 @@ def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     if n < 1 or int(n) != n:
         raise ValueError(f"n must be a whole number >= 1, got {n}")
     return ICM(k, omega * np.eye(n) + (1 - omega) / n)
+
 
 # %% ../nbs/00_kernels.ipynb #c35
 class Diagonal(MultiTaskKernel):

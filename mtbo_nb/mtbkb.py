@@ -26,10 +26,34 @@ Array = NDArray[np.float64]
 _log = logging.getLogger(__name__)
 
 # %% auto #0
-__all__ = ['Array', 'Embedding', 'FeatureWeights', 'Strand', 'CoupledNystrom', 'DecoupledNystrom', 'make_nystrom',
-           'NystromPosterior', 'nystrom_posterior', 'StrandView', 'DecoupledView', 'CoupledView', 'NystromCarried',
-           'inclusion_probability', 'paper_q', 'theory_q', 'certificate_radius', 'sandwich_factor', 'smallest_uniforms',
-           'doubled_horizon', 'InclusionRate', 'BudgetOnList', 'BudgetInBox', 'redraw_policy', 'MTBKB']
+__all__ = [
+    "Array",
+    "Embedding",
+    "FeatureWeights",
+    "Strand",
+    "CoupledNystrom",
+    "DecoupledNystrom",
+    "make_nystrom",
+    "NystromPosterior",
+    "nystrom_posterior",
+    "StrandView",
+    "DecoupledView",
+    "CoupledView",
+    "NystromCarried",
+    "inclusion_probability",
+    "paper_q",
+    "theory_q",
+    "certificate_radius",
+    "sandwich_factor",
+    "smallest_uniforms",
+    "doubled_horizon",
+    "InclusionRate",
+    "BudgetOnList",
+    "BudgetInBox",
+    "redraw_policy",
+    "MTBKB",
+]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c16
 class Embedding:
@@ -67,6 +91,7 @@ class Embedding:
         rows = ((k._gradient(X, self.D).transpose(1, 0, 2), B[self.i]) for k, B in self.kernel.terms)
         return self._whiten(total(g[:, :, None, :] * B[:, None, :, None] for g, B in rows))
 
+
 # %% ../nbs/05_mtbkb.ipynb #c19
 class _Layers:
     """Layers of the same r features with their own ridge, for outputs P_l y; all rows taken at once."""
@@ -92,6 +117,7 @@ class _Layers:
         self.logdet = -float(self.ranks @ np.log(shrink).sum(axis=1))
         self.told, self._spectrum = True, (Q, shrink)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c20
 class FeatureWeights(_Layers):
     """What is known about r weights: layers of the same features with their own ridge, for outputs P_l y."""
@@ -115,6 +141,7 @@ class FeatureWeights(_Layers):
             return shrink @ (Q.T @ F) ** 2
         return np.array([np.einsum("rs,rs->s", F, S @ F) for S in self.S])
 
+
 # %% ../nbs/05_mtbkb.ipynb #c25
 class Strand:
     """An embedding, the weights of its coordinates, and the variance of the told rows that it cannot express."""
@@ -134,6 +161,7 @@ class Strand:
             for f, y, count in zip(F.T, Y, counts, strict=True):
                 for _ in range(int(count)):
                     self.weights.observe(f, y)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c27
 class _Nystrom:
@@ -164,6 +192,7 @@ class _Nystrom:
         """A bound on ||G - G^||, at most the trace."""
         return max((float(s.xi.max()) * s.lost for s in self.strands), default=0.0)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c28
 class _CoupledRows(_Nystrom):
     """Rows in, for any kernel and any missing outputs: the outputs of a row are sites with coordinates of their own."""
@@ -190,6 +219,7 @@ class _CoupledRows(_Nystrom):
         """(I - S)Z."""
         return np.tensordot(np.eye(len(Z)) - self.weights.S[0], Z, 1)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c29
 class CoupledNystrom(_CoupledRows):
     """Solver for any kernel and any missing outputs: moments out."""
@@ -210,6 +240,7 @@ class CoupledNystrom(_CoupledRows):
         half = np.einsum("rsid,rsj->sijd", slopes, self._learnt(self.embedding(X)))
         dmean = np.einsum("rsid,r->sid", slopes, self.weights.M[:, 0])
         return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
+
 
 # %% ../nbs/05_mtbkb.ipynb #c31
 class _DecoupledRows(_Nystrom):
@@ -234,6 +265,7 @@ class _DecoupledRows(_Nystrom):
         for strand in self.strands:
             strand.extend(strand.embedding(X)[:, :, 0], Y, counts[:, 0], np.ones(len(X)))
         self._scatter += scatter + float(np.sum((Y @ self.null) ** 2 * counts[:, :1]))
+
 
 # %% ../nbs/05_mtbkb.ipynb #c32
 class DecoupledNystrom(_DecoupledRows):
@@ -268,6 +300,7 @@ class DecoupledNystrom(_DecoupledRows):
             dcovs.append(np.einsum("l,lsd,lij->sijd", s.xi, fall, s.projectors, optimize=True))
         return *self.moments(X), total(dmeans), total(dcovs)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c33
 def make_nystrom(
     kernel: MultiTaskKernel, eta: float, D: Array, complete: bool, tolerance: float = 0.0
@@ -276,6 +309,7 @@ def make_nystrom(
     if complete and isinstance(kernel, ICM | Diagonal) and decouples(kernel):
         return DecoupledNystrom(kernel, eta, D, tolerance)
     return CoupledNystrom(kernel, eta, D, tolerance)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c39
 class NystromPosterior(Posterior):
@@ -331,6 +365,7 @@ class NystromPosterior(Posterior):
         """A bound on ||G - G^||."""
         return self.solver.gap  # type: ignore[attr-defined]
 
+
 # %% ../nbs/05_mtbkb.ipynb #c40
 def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictionary: ArrayLike) -> NystromPosterior:
     """The posterior that a dictionary can express, before any data.
@@ -374,6 +409,7 @@ def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictio
         post._d = points.shape[1]
     return post
 
+
 # %% ../nbs/05_mtbkb.ipynb #c50
 class StrandView:
     """A strand of a decoupled kernel at N candidates: variances of its layers, updated round by round."""
@@ -393,6 +429,7 @@ class StrandView:
         step = e.T @ rows
         self.var -= np.square(rows, out=rows)
         return step
+
 
 # %% ../nbs/05_mtbkb.ipynb #c51
 class DecoupledView(DecoupledCarrier):
@@ -415,6 +452,7 @@ class DecoupledView(DecoupledCarrier):
     def block(self, j: int) -> Array:
         """The covariance of the outputs at candidate j, (n, n)."""
         return total(np.einsum("l,lij->ij", b.xi * b.var[:, j], b.projectors) for b in self.banks)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c52
 class CoupledView(CoupledCarrier):
@@ -442,6 +480,7 @@ class CoupledView(CoupledCarrier):
     def block(self, j: int) -> Array:
         """The covariance of the outputs at candidate j, (n, n)."""
         return self._cov[j]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c53
 class NystromCarried(Carried):
@@ -483,6 +522,7 @@ class NystromCarried(Carried):
         """A bound on ||G - G^||."""
         return float(self._carrier.solver.gap)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c57
 def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -> Array:
     """The probability min(q ||Gamma~||/eta, 1) to remember a point; without eta as the paper prints it.
@@ -507,6 +547,7 @@ def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -
     """
     return np.minimum(q * np.asarray(norm, dtype=float) / (1.0 if eta is None else eta), 1.0)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c60
 def paper_q(horizon: float, delta: float, epsilon: float) -> float:
     """The q of Theorem 3 for T rounds: 6 rho log(4 T/delta)/epsilon^2."""
@@ -517,6 +558,7 @@ def theory_q(count: float, dimension: float, delta: float, epsilon: float) -> fl
     """The q that keeps one of `count` dictionaries accurate: 2 rho (1 + eps/3) log(8 (1 + d) count/delta)/eps^2."""
     scale = 2 * (1 + epsilon) / (1 - epsilon) * (1 + epsilon / 3) / epsilon**2
     return scale * math.log(8 * (1 + dimension) * count / delta)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c69
 def certificate_radius(
@@ -553,6 +595,7 @@ def certificate_radius(
     bias = as_nonnegative("norm_bound", norm_bound) * (math.sqrt(r) + math.sqrt(r + 4)) / 2
     return confidence_radius(logdet + as_nonnegative("lost", lost) / eta, bias, noise_std, eta, delta)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c75
 def sandwich_factor(gap: float, eta: float) -> float:
     """The factor s with Gamma/s <= Gamma~ <= s Gamma at all points, for any dictionary.
@@ -576,10 +619,12 @@ def sandwich_factor(gap: float, eta: float) -> float:
     r = as_nonnegative("gap", gap) / as_positive("eta", eta)
     return 1 + (r + math.sqrt(r * r + 4 * r)) / 2
 
+
 # %% ../nbs/05_mtbkb.ipynb #c84
 def smallest_uniforms(counts: NDArray[Any], rng: np.random.Generator) -> Array:
     """For each entry the smallest of `counts` uniform numbers, shape (m,)."""
     return -np.expm1(np.log1p(-rng.random(len(counts))) / counts)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c87
 def doubled_horizon(t: int, horizon: int | None) -> tuple[int, float]:
@@ -616,6 +661,7 @@ class InclusionRate:
             return theory_q(redraw * (redraw + 1), dimension, self.delta, self.epsilon)
         return theory_q(horizon, dimension, share * self.delta, self.epsilon)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c90
 class BudgetOnList(OnList):
     """The Nystrom posterior on a finite domain, carried on the candidates, and its variances at the last redraw."""
@@ -644,6 +690,7 @@ class BudgetOnList(OnList):
         """Spectral norm and trace of the remembered covariance at candidates X (m, d)."""
         at = [self.domain.number(x) for x in X]
         return self._norm[at], self._trace[at]
+
 
 # %% ../nbs/05_mtbkb.ipynb #c91
 class BudgetInBox(InBox):
@@ -678,6 +725,7 @@ def _budget_on(domain: Finite | Box, post: NystromPosterior) -> BudgetOnList | B
     """The state for a domain."""
     return BudgetOnList(domain, post) if isinstance(domain, Finite) else BudgetInBox(domain, post)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c93
 def _fraction(name: str, value: Any) -> float:
     """A number strictly between 0 and 1."""
@@ -705,6 +753,7 @@ def redraw_policy(resample: str | None, threshold: float | None, radius: str, rh
     if limit < 1 or (rule == "certified" and limit == 1):
         raise ValueError(f"threshold must be at least 1, and more for 'certified', got {threshold}")
     return rule, limit
+
 
 # %% ../nbs/05_mtbkb.ipynb #c95
 class _Budgeted(Optimist):
@@ -745,6 +794,7 @@ class _Budgeted(Optimist):
         """The factor within which Gamma~ and Gamma certainly agree now."""
         return sandwich_factor(self._states[0].model.gap, self.eta)
 
+
 # %% ../nbs/05_mtbkb.ipynb #c97
 class _Banded(_Budgeted):
     """The same, with a radius and what it promises."""
@@ -775,6 +825,7 @@ class _Banded(_Budgeted):
             f" and the noise {self.noise_std:g}-sub-Gaussian{accurate}"
         )
 
+
 # %% ../nbs/05_mtbkb.ipynb #c99
 class _Waiting(_Banded):
     """The same, with experiments whose results are still to come."""
@@ -796,6 +847,7 @@ class _Waiting(_Banded):
         post.data = copy.deepcopy(post.data)
         post.redraw(np.vstack([self.dictionary, *(x[None] for x in self.pending)]))
         return _budget_on(self.domain, post)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c101
 class _Drawing(_Waiting):
@@ -839,6 +891,7 @@ class _Drawing(_Waiting):
     def _uniforms(self, counts: NDArray[Any]) -> Array:
         """For each distinct told point the smallest of its copies' uniform numbers."""
         return smallest_uniforms(counts, self.rng)
+
 
 # %% ../nbs/05_mtbkb.ipynb #c103
 class MTBKB(_Drawing):

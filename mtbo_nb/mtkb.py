@@ -30,9 +30,37 @@ from .scalarization import Chebyshev, Linear, Scalarization, as_weights
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'WIDTHS', 'Finite', 'Box', 'Moments', 'Width', 'Spectral', 'Directional', 'ellipsoid_weights',
-           'ellipsoid_weights_pair', 'Ellipsoid', 'first_best', 'spread_best', 'climb', 'divide', 'OnList', 'InBox',
-           'on_domain', 'History', 'Radius', 'Plans', 'AskTell', 'Bandit', 'default_ridge', 'Optimist', 'MTKB']
+__all__ = [
+    "Array",
+    "WIDTHS",
+    "Finite",
+    "Box",
+    "Moments",
+    "Width",
+    "Spectral",
+    "Directional",
+    "ellipsoid_weights",
+    "ellipsoid_weights_pair",
+    "Ellipsoid",
+    "first_best",
+    "spread_best",
+    "climb",
+    "divide",
+    "OnList",
+    "InBox",
+    "on_domain",
+    "History",
+    "Radius",
+    "Plans",
+    "as_count",
+    "as_fixed",
+    "AskTell",
+    "Bandit",
+    "default_ridge",
+    "Optimist",
+    "MTKB",
+]
+
 
 # %% ../nbs/04_mtkb.ipynb #c5
 class Finite:
@@ -68,6 +96,7 @@ class Finite:
     def snap(self, x: Array) -> Array:
         """The candidate that x is, to rounding."""
         return self.X[self.number(x)]
+
 
 # %% ../nbs/04_mtkb.ipynb #c8
 class Box:
@@ -108,6 +137,7 @@ class Box:
         low, high = self.bounds.T
         return low + (high - low) * qmc.Sobol(self.d, rng=rng).random_base2(int(np.log2(size)))
 
+
 # %% ../nbs/04_mtkb.ipynb #c10
 @dataclass
 class Moments:
@@ -130,6 +160,7 @@ class Moments:
         """The variances w' cov w, (s,)."""
         return (self.cov @ w) @ w
 
+
 # %% ../nbs/04_mtkb.ipynb #c12
 class Width(Protocol):
     """A rule for the upper confidence bound of a score."""
@@ -147,6 +178,7 @@ def _root(variance: Array) -> Array:
     """Square root that a division survives: at a point known exactly the slope is not finite anyway."""
     return np.sqrt(np.maximum(variance, 1e-300))
 
+
 # %% ../nbs/04_mtkb.ipynb #c13
 class Spectral:
     """The paper's bound, eq (2): s(mu) + L beta ||Gamma||^(1/2)."""
@@ -159,6 +191,7 @@ class Spectral:
         v = vectors[..., -1]
         scale = s.lipschitz(w) * beta / (2 * _root(values[:, -1]))
         return s.gradient(m.mean, w), scale[:, None, None] * v[:, :, None] * v[:, None, :]
+
 
 # %% ../nbs/04_mtkb.ipynb #c15
 class Directional:
@@ -188,6 +221,7 @@ def _along_slopes(v: Array, beta: float, m: Moments) -> tuple[Array, Array]:
     along = np.einsum("si,sij,sj->s", v, m.cov, v)
     return v + 0.0, (beta / (2 * _root(along)))[:, None, None] * v[:, :, None] * v[:, None, :]
 
+
 # %% ../nbs/04_mtkb.ipynb #c20
 def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array:
     """The w in the simplex, shape (n,), that minimises w'a + beta sqrt(w' M w); any result gives a valid bound."""
@@ -210,6 +244,7 @@ def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array
         tau = level(w)
     return w
 
+
 # %% ../nbs/04_mtkb.ipynb #c21
 def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     """The same for two outputs and many points, in closed form: a (s, 2), M (s, 2, 2) to w (s, 2)."""
@@ -224,6 +259,7 @@ def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     tips = a + beta * np.sqrt(np.einsum("sii->si", M))
     s = np.where(interior, s, tips[:, 0] <= tips[:, 1])
     return np.stack([s, 1 - s], axis=1)
+
 
 # %% ../nbs/04_mtkb.ipynb #c24
 class Ellipsoid:
@@ -274,14 +310,17 @@ def _reference(s: Scalarization) -> Array | None:
         raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {s!r}")
     return s.reference
 
+
 # %% ../nbs/04_mtkb.ipynb #c28
 WIDTHS: dict[str, Width] = {"spectral": Spectral(), "directional": Directional(), "ellipsoid": Ellipsoid()}
+
 
 # %% ../nbs/04_mtkb.ipynb #c30
 def first_best(values: Array) -> int:
     """The lowest index whose value is within 1e-9 max(1, |max|) of the maximum."""
     top = float(values[values.argmax()])
     return int((values >= top - 1e-9 * max(1.0, abs(top))).argmax())
+
 
 # %% ../nbs/04_mtkb.ipynb #c33
 def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
@@ -293,6 +332,7 @@ def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
         if not chosen or np.abs(X[chosen] - X[j]).max(axis=1).min() > apart:
             chosen.append(int(j))
     return np.array(chosen)
+
 
 # %% ../nbs/04_mtkb.ipynb #c34
 def climb(
@@ -317,6 +357,7 @@ def climb(
     best: Array = ends[np.argmax(value(ends))]
     return best
 
+
 # %% ../nbs/04_mtkb.ipynb #c35
 def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     """The maximiser (d,) on a box by scipy's DIRECT, as in the paper; by default with 2000 evaluations an input."""
@@ -335,6 +376,7 @@ def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     )
     best: Array = low + (high - low) * found.x
     return best
+
 
 # %% ../nbs/04_mtkb.ipynb #c43
 class OnList:
@@ -364,6 +406,7 @@ class OnList:
         values = width.value(s, w, beta, self.model)
         j = first_best(values)
         return self.domain.X[j].copy(), float(values[j])
+
 
 # %% ../nbs/04_mtkb.ipynb #c44
 class InBox:
@@ -414,6 +457,7 @@ def on_domain(domain: Finite | Box, kernel: MultiTaskKernel, eta: float) -> OnLi
         raise TypeError(f"domain must be Finite(X) or Box(bounds), got {type(domain).__name__}")
     return OnList(domain, kernel, eta) if isinstance(domain, Finite) else InBox(domain, kernel, eta)
 
+
 # %% ../nbs/04_mtkb.ipynb #c46
 @dataclass
 class History:
@@ -451,6 +495,7 @@ class History:
         ]
         return f"<p>{len(self)} rounds</p><table>{head}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
+
 # %% ../nbs/04_mtkb.ipynb #c48
 class Radius:
     """The radius beta_t of a run, kept up to date: `paper`, `tight` or `data`."""
@@ -480,6 +525,7 @@ class Radius:
             self.falsified = self.falsified or issubclass(warning.category, NormBoundFalsified)
         return beta
 
+
 # %% ../nbs/04_mtkb.ipynb #c50
 class Plans:
     """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
@@ -508,7 +554,24 @@ class Plans:
         """The points (d,), each as often as it is pending."""
         return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
 
+
 # %% ../nbs/04_mtkb.ipynb #c51
+def as_count(name: str, value: Any) -> int:
+    """A whole number >= 1, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
+def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
+    """Weights (n,) of the caller, or None where they are to be drawn."""
+    fixed = None if weights is None else as_weights(weights, n)
+    if fixed is not None and fixed.ndim != 1:
+        raise ValueError(f"weights must have shape ({n},), got {fixed.shape}")
+    return fixed
+
+
+# %% ../nbs/04_mtkb.ipynb #c52
 class AskTell:
     """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
 
@@ -554,12 +617,8 @@ class AskTell:
         -------
         array, shape (d,) or, with q, (q, d)
         """
-        if q is not None and (int(q) != q or q < 1):
-            raise ValueError(f"q must be a whole number >= 1, got {q!r}")
-        fixed = None if weights is None else as_weights(weights, self.n_tasks)
-        if fixed is not None and fixed.ndim != 1:
-            raise ValueError(f"weights must have shape ({self.n_tasks},), got {fixed.shape}")
-        xs = [self._ask(fixed) for _ in range(1 if q is None else int(q))]
+        size, fixed = as_count("q", 1 if q is None else q), as_fixed(weights, self.n_tasks)
+        xs = [self._ask(fixed) for _ in range(size)]
         return xs[0] if q is None else np.array(xs)
 
     def _ask(self, fixed: Array | None) -> Array:
@@ -604,7 +663,8 @@ class AskTell:
         """Stop waiting for the result of x; nothing happens if it was not pending."""
         self._plans.take(np.asarray(x, dtype=float) + 0.0)
 
-# %% ../nbs/04_mtkb.ipynb #c52
+
+# %% ../nbs/04_mtkb.ipynb #c53
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
 
@@ -638,7 +698,8 @@ def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
     """The variance of the noise, and at least 1e-8 of the prior's."""
     return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
 
-# %% ../nbs/04_mtkb.ipynb #c54
+
+# %% ../nbs/04_mtkb.ipynb #c55
 class Optimist(Bandit):
     """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
 
@@ -698,7 +759,8 @@ class Optimist(Bandit):
         super().forget(x)
         self._imagined = None
 
-# %% ../nbs/04_mtkb.ipynb #c55
+
+# %% ../nbs/04_mtkb.ipynb #c56
 class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 

@@ -37,10 +37,34 @@ Array = NDArray[np.float64]
 _logger = logging.getLogger(__name__)
 
 # %% auto #0
-__all__ = ['Array', 'SINE_WEIGHTS', 'INTEL_COLUMNS', 'INTEL_PLAUSIBLE', 'PROBLEMS', 'Truth', 'Problem', 'rkhs_norm', 'paper_norm',
-           'with_paper_norm', 'rkhs_function', 'neighbour_norm', 'perturbed_sine', 'branin', 'shifted_branin',
-           'Readings', 'split_readings', 'task_matrix', 'Nugget', 'fit_icm', 'sensor_problem', 'weather_readings',
-           'weather', 'intel_readings', 'intel_lab']
+__all__ = [
+    "Array",
+    "SINE_WEIGHTS",
+    "INTEL_COLUMNS",
+    "INTEL_PLAUSIBLE",
+    "PROBLEMS",
+    "Truth",
+    "Problem",
+    "rkhs_norm",
+    "paper_norm",
+    "with_paper_norm",
+    "rkhs_function",
+    "neighbour_norm",
+    "perturbed_sine",
+    "branin",
+    "shifted_branin",
+    "Readings",
+    "split_readings",
+    "task_matrix",
+    "Nugget",
+    "fit_icm",
+    "sensor_problem",
+    "weather_readings",
+    "weather",
+    "intel_readings",
+    "intel_lab",
+]
+
 
 # %% ../nbs/08_problems.ipynb #c5
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -117,6 +141,7 @@ class Truth:
             return self.F[self.index_of(x)]
         return self.function(as_points("x", np.atleast_2d(x), self.X.shape[1]))[0]
 
+
 # %% ../nbs/08_problems.ipynb #c6
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Problem(Truth):
@@ -181,6 +206,7 @@ class Problem(Truth):
             f"noise {self.noise_std:.3g}, norm bound {self.norm_bound:.3g} ({sure})"
         )
 
+
 # %% ../nbs/08_problems.ipynb #c11
 @dataclass(frozen=True)
 class _Spectrum:
@@ -200,6 +226,7 @@ def _spectrum(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike) -> _Spectrum:
         return _Spectrum(np.outer(s, xi).clip(0), U.T @ table @ V, lambda C: U @ C @ V.T)
     s, U = np.linalg.eigh(kernel.gram(points))
     return _Spectrum(s.clip(0), U.T @ table.ravel(), lambda C: (U @ C).reshape(table.shape))
+
 
 # %% ../nbs/08_problems.ipynb #c12
 def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float = 0.0) -> float:
@@ -244,6 +271,7 @@ def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float 
         )
     return float(np.sqrt((spectrum.coordinates**2 / s).sum()))
 
+
 # %% ../nbs/08_problems.ipynb #c19
 def paper_norm(problem: Problem) -> float:
     """The paper's b = max |f(x)| / kappa. It is not a bound on the norm; for reproductions only.
@@ -269,6 +297,7 @@ def _choose_norm(problem: Problem, norm: str, default: str) -> Problem:
     if norm not in (default, "paper"):
         raise ValueError(f"norm must be {default!r} or 'paper', got {norm!r}")
     return with_paper_norm(problem) if norm == "paper" else problem
+
 
 # %% ../nbs/08_problems.ipynb #c20
 def rkhs_function(
@@ -335,6 +364,7 @@ def rkhs_function(
     )
     return _choose_norm(problem, norm, "true")
 
+
 # %% ../nbs/08_problems.ipynb #c31
 def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, tolerance: float) -> tuple[float, float]:
     """Norm of a smooth function within `tolerance` of F at every point, and the ridge that gives it.
@@ -384,6 +414,7 @@ def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, toleranc
         low, high = (middle, high) if misfit(middle) <= tolerance else (low, middle)
     return float(np.sqrt((C**2 * s / (s + low) ** 2).sum())), float(low)
 
+
 # %% ../nbs/08_problems.ipynb #c34
 SINE_WEIGHTS = ((-1.0, -1.0, 1.0), (-1.0, 1.0, 1.0), (0.5, 1.0, -1.0), (1.0, -0.5, -0.5))
 
@@ -396,6 +427,7 @@ def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> P
     return _choose_norm(
         Problem(**fields, norm_bound=b, norm_bound_is_exact=False, norm_source=source), norm, "neighbour"
     )
+
 
 # %% ../nbs/08_problems.ipynb #c35
 def perturbed_sine(
@@ -455,12 +487,14 @@ def perturbed_sine(
         noise_std=noise_std,
     )
 
+
 # %% ../nbs/08_problems.ipynb #c39
 def branin(U: ArrayLike) -> Array:
     """Branin-Hoo at points of the unit square (s, 2), shape (s,); to be minimised, 0.397887 at three places."""
     u = as_points("U", U, 2)
     a, c = 15 * u[:, 0] - 5, 15 * u[:, 1]
     return (c - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
+
 
 # %% ../nbs/08_problems.ipynb #c41
 def shifted_branin(
@@ -529,6 +563,7 @@ def shifted_branin(
         noise_std=noise_std,
     )
 
+
 # %% ../nbs/08_problems.ipynb #c49
 @dataclass(frozen=True, eq=False)
 class Readings:
@@ -590,6 +625,7 @@ class Readings:
         deviations = self.values - self.means()[self.station]
         return (deviations**2).sum(0) / (len(self.values) - np.count_nonzero(self.counts()))
 
+
 # %% ../nbs/08_problems.ipynb #c51
 def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readings, Readings]:
     """Two halves of the readings, drawn at random within each station."""
@@ -601,6 +637,7 @@ def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readin
     second = np.setdiff1d(np.arange(len(order)), first)
     one, two = (replace(readings, station=readings.station[i], values=readings.values[i]) for i in (first, second))
     return one, two
+
 
 # %% ../nbs/08_problems.ipynb #c54
 def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
@@ -627,6 +664,7 @@ def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     points, table = as_points("X", X), as_points("R", R)
     B = table.T @ cho_solve(cho_factor(k(points), lower=True), table) / len(points)
     return (B + B.T) / 2
+
 
 # %% ../nbs/08_problems.ipynb #c59
 class Nugget(ScalarKernel):
@@ -676,6 +714,7 @@ class Nugget(ScalarKernel):
     def _gradient(self, X: Array, Z: Array) -> Array:
         return (1 - self.share) * self.k._gradient(X, Z)
 
+
 # %% ../nbs/08_problems.ipynb #c62
 def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
     """Minus the profile log likelihood of a scalar kernel, up to a constant; huge where K is singular."""
@@ -684,6 +723,7 @@ def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
         return float(R.shape[1] * half_logdet + len(X) / 2 * np.linalg.slogdet(task_matrix(k, X, R))[1])
     except LinAlgError:
         return 1e6
+
 
 # %% ../nbs/08_problems.ipynb #c63
 def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] = SE, nugget: bool = False) -> ICM:
@@ -739,6 +779,7 @@ def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] 
     k = kernel(min(fits, key=lambda fit: fit.fun).x)
     return k * task_matrix(k, points, table)
 
+
 # %% ../nbs/08_problems.ipynb #c67
 def _standards(readings: Readings) -> tuple[Array, Array]:
     """Mean and standard deviation, over the stations, of the station means: each (n,)."""
@@ -746,6 +787,7 @@ def _standards(readings: Readings) -> tuple[Array, Array]:
     if not (scale > 0).all():
         raise ValueError(f"readings must differ between stations, got one value of {readings.outputs[scale.argmin()]}")
     return offset, scale
+
 
 # %% ../nbs/08_problems.ipynb #c68
 def sensor_problem(
@@ -813,6 +855,7 @@ def sensor_problem(
     )
     return _choose_norm(problem, norm, "true")
 
+
 # %% ../nbs/08_problems.ipynb #c70
 def weather_readings() -> Readings:
     """Yearly weather at 53 stations in Colorado, 1961 to 1990: daily high and nightly low in C, precipitation in mm.
@@ -835,6 +878,7 @@ def weather_readings() -> Readings:
         outputs=("warm days", "mild nights", "rain"),
         labels=tuple(r["name"] for r in stations.values()),
     )
+
 
 # %% ../nbs/08_problems.ipynb #c71
 def weather(
@@ -866,6 +910,7 @@ def weather(
         "weather", weather_readings(), scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm
     )
 
+
 # %% ../nbs/08_problems.ipynb #c84
 INTEL_COLUMNS = ("temperature", "humidity", "light", "voltage")
 INTEL_PLAUSIBLE = {"temperature": (0.0, 50.0), "humidity": (0.0, 100.0), "light": (0.0, 1e4), "voltage": (2.3, 4.0)}
@@ -890,6 +935,7 @@ def _intel_line(
             return f"impossible {column}"
     return mote, values
 
+
 # %% ../nbs/08_problems.ipynb #c86
 def _open_text(path: str | PathLike[str]) -> TextIO:
     return gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
@@ -901,6 +947,7 @@ def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable
     for line in lines:
         if (start is None or line[:10] >= start) and (stop is None or line[:10] < stop):
             yield line
+
 
 # %% ../nbs/08_problems.ipynb #c87
 def _clean(
@@ -916,6 +963,7 @@ def _clean(
             kept.append(parsed)
     _logger.info("kept %d lines of the lab; dropped %s", len(kept), dict(dropped))
     return kept
+
 
 # %% ../nbs/08_problems.ipynb #c88
 def _collect(
@@ -940,6 +988,7 @@ def _collect(
         outputs=outputs,
         labels=tuple(f"mote {mote}" for mote in motes),
     )
+
 
 # %% ../nbs/08_problems.ipynb #c89
 def intel_readings(
@@ -986,6 +1035,7 @@ def intel_readings(
         kept = _clean(_days(lines, start, days), places, plausible)
     return _collect(places, kept, [INTEL_COLUMNS.index(v) for v in variables], tuple(variables))
 
+
 # %% ../nbs/08_problems.ipynb #c90
 def intel_lab(
     data_txt: str | PathLike[str],
@@ -1017,6 +1067,7 @@ def intel_lab(
     """
     readings = intel_readings(data_txt, mote_locs_txt, **options)
     return sensor_problem("intel", readings, scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm)
+
 
 # %% ../nbs/08_problems.ipynb #c96
 PROBLEMS: dict[str, Callable[[int], Problem]] = {

@@ -19,15 +19,44 @@ from .kernels import ICM, MultiTaskKernel, ScalarKernel, as_points, as_positive,
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'MEMORY', 'site_covariance', 'as_outputs', 'merge', 'Observations', 'cholesky_root', 'Factor', 'Solver',
-           'SiteRows', 'Coupled', 'make_solver', 'as_multitask', 'spectral_norm', 'nonnegative', 'Told', 'Posterior',
-           'posterior', 'Sites', 'Rows', 'Delayed', 'pivoted_cholesky', 'Features', 'make_engine', 'floored',
-           'CoupledCarrier', 'make_carrier', 'Carried', 'carry']
+__all__ = [
+    "Array",
+    "MEMORY",
+    "site_covariance",
+    "as_outputs",
+    "merge",
+    "Observations",
+    "cholesky_root",
+    "Factor",
+    "Solver",
+    "SiteRows",
+    "Coupled",
+    "make_solver",
+    "as_multitask",
+    "spectral_norm",
+    "nonnegative",
+    "Told",
+    "Posterior",
+    "posterior",
+    "Sites",
+    "Rows",
+    "Delayed",
+    "pivoted_cholesky",
+    "Features",
+    "make_engine",
+    "floored",
+    "CoupledCarrier",
+    "make_carrier",
+    "Carried",
+    "carry",
+]
+
 
 # %% ../nbs/01_regression.ipynb #c15
 def site_covariance(kernel: MultiTaskKernel, X: Array, i: Any, Z: Array, j: Any) -> Array:
     """Covariance of the sites (X[a], i[a]) with the sites (Z[b], j[b]), shape (a, b)."""
     return total(k._cross(X, Z) * B[np.ix_(i, j)] for k, B in kernel.terms)
+
 
 # %% ../nbs/01_regression.ipynb #c21
 def as_outputs(Y: ArrayLike, shape: tuple[int, int]) -> Array:
@@ -42,6 +71,7 @@ def as_outputs(Y: ArrayLike, shape: tuple[int, int]) -> Array:
         raise ValueError("Y must be finite, or NaN where an output was not observed; got an infinity")
     return values
 
+
 # %% ../nbs/01_regression.ipynb #c22
 def merge(Y: Array, rows: Any, m: int) -> tuple[Array, Array, float]:
     """Mean outputs (m, n), counts (m, n) and scatter of outputs Y (t, n) that belong to the points rows (t,) < m."""
@@ -51,6 +81,7 @@ def merge(Y: Array, rows: Any, m: int) -> tuple[Array, Array, float]:
     np.add.at(sums, rows, np.where(seen, Y, 0.0))
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     return means, counts, float(np.nansum((Y - means[rows]) ** 2))
+
 
 # %% ../nbs/01_regression.ipynb #c23
 class Observations:
@@ -90,6 +121,7 @@ class Observations:
         """Distinct points (m, d), mean outputs (m, n), counts (m, n), and the scatter around the means."""
         return np.array(self._points), *merge(np.array(self._outputs), np.array(self.rows), self.n_distinct)
 
+
 # %% ../nbs/01_regression.ipynb #c26
 def cholesky_root(A: Array) -> tuple[Array, float]:
     """Cholesky factor of A, and the smallest jitter that it took (0 unless rounding made A indefinite)."""
@@ -99,6 +131,7 @@ def cholesky_root(A: Array) -> tuple[Array, float]:
         except LinAlgError:
             continue
     raise LinAlgError("a covariance is not positive definite, even with jitter: is eta too small?")
+
 
 # %% ../nbs/01_regression.ipynb #c27
 class Factor:
@@ -137,6 +170,7 @@ class Factor:
         """log det A."""
         return 2 * float(np.log(np.diag(self.L)).sum())
 
+
 # %% ../nbs/01_regression.ipynb #c30
 class Solver(Protocol):
     """What a posterior needs: rows in, moments out."""
@@ -153,6 +187,7 @@ class Solver(Protocol):
     def moments(self, X: Array) -> tuple[Array, Array]: ...
     def joint(self, X: Array) -> Array: ...
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]: ...
+
 
 # %% ../nbs/01_regression.ipynb #c31
 class SiteRows:
@@ -194,6 +229,7 @@ class SiteRows:
         """Y'(G + eta I)^{-1} Y."""
         return float(np.sum(self.factor.w**2)) + self._scatter / self.eta
 
+
 # %% ../nbs/01_regression.ipynb #c32
 class Coupled(SiteRows):
     """Solver for any multi-task kernel: one factor over all observed sites."""
@@ -227,6 +263,7 @@ class Coupled(SiteRows):
         half = total(np.einsum("srd,ri,rsj->sijd", g, B[self.i], weights, optimize=True) for g, B in slopes)
         return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
 
+
 # %% ../nbs/01_regression.ipynb #c34
 @singledispatch
 def make_solver(kernel: MultiTaskKernel, eta: float, complete: bool) -> Solver:
@@ -242,6 +279,7 @@ def as_multitask(kernel: Any) -> MultiTaskKernel:
         raise TypeError(f"kernel must be a kernel such as SE(0.2) or ICM(SE(0.2), B), got {type(kernel).__name__}")
     return kernel
 
+
 # %% ../nbs/01_regression.ipynb #c35
 def spectral_norm(blocks: Array) -> Array:
     """Largest eigenvalue of each symmetric positive semi-definite (..., n, n) block; closed form for n <= 2."""
@@ -252,6 +290,7 @@ def spectral_norm(blocks: Array) -> Array:
         return (a + c) / 2 + np.hypot((a - c) / 2, b)
     return np.asarray(np.linalg.eigvalsh(blocks)[..., -1], dtype=np.float64)
 
+
 # %% ../nbs/01_regression.ipynb #c37
 def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     """Variances with rounding below zero set to zero, and how many there were; an error if it was not rounding."""
@@ -261,6 +300,7 @@ def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     if lowest < -1e-6 * scale:
         raise FloatingPointError(f"a variance is {lowest:.2e} where the prior's is {scale:.2e}: eta is too small")
     return np.maximum(variance, 0.0), int(np.count_nonzero(variance < 0))
+
 
 # %% ../nbs/01_regression.ipynb #c38
 class Told:
@@ -311,6 +351,7 @@ class Told:
         else:
             self._solver.extend(X, Y, np.ones(Y.shape))  # type: ignore[union-attr]
         self._taken = len(self.data)
+
 
 # %% ../nbs/01_regression.ipynb #c40
 class Posterior(Told):
@@ -376,6 +417,7 @@ class Posterior(Told):
         root = vectors * np.sqrt(values.clip(0))
         return mean + (rng.standard_normal((size, s * n)) @ root.T).reshape(size, s, n)
 
+
 # %% ../nbs/01_regression.ipynb #c41
 def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     """The posterior of a kernel with ridge eta, before any data.
@@ -409,6 +451,7 @@ def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     """
     return Posterior(kernel, eta)
 
+
 # %% ../nbs/01_regression.ipynb #c58
 class Sites:
     """All (candidate, output) pairs as the points of one scalar kernel: site j n + i is output i at candidate j."""
@@ -430,6 +473,7 @@ class Sites:
     def variance(self) -> Array:
         """Prior variance of every site, shape (M,)."""
         return np.einsum("sii->si", self.kernel.diag(self.X)).ravel().copy()
+
 
 # %% ../nbs/01_regression.ipynb #c60
 class Rows:
@@ -466,6 +510,7 @@ class Rows:
             L = cholesky(prior[:, visited] + np.diag(noise), lower=True)
             V[: self.used] = solve_triangular(L, prior, lower=True)
 
+
 # %% ../nbs/01_regression.ipynb #c62
 class Delayed:
     """The posterior covariance of each layer as a matrix, with the last rows waiting to be folded in."""
@@ -495,6 +540,7 @@ class Delayed:
                 dsyrk(alpha=-1.0, a=V.T, beta=1.0, c=C.T, lower=1, overwrite_c=1)
             self.used = 0
 
+
 # %% ../nbs/01_regression.ipynb #c64
 def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[Array, bool]:
     """F (r, M) with F'F = K up to `tolerance` of its largest entry, and whether r <= rank was enough."""
@@ -510,6 +556,7 @@ def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[A
         left -= F[r] ** 2
         left[pivot] = 0.0
     return F, bool(left.max() <= tolerance * scale)
+
 
 # %% ../nbs/01_regression.ipynb #c66
 class Features:
@@ -530,6 +577,7 @@ class Features:
         """Condition on site j, for which `column` was called last; d is its variance with the ridge."""
         self.S -= self._s[:, :, None] * (self._s / d[:, None])[:, None, :]
 
+
 # %% ../nbs/01_regression.ipynb #c67
 MEMORY = 2 * 2**30  # bytes that carried matrices may take
 
@@ -546,6 +594,7 @@ def make_engine(sites: Any, ridges: Array, memory: int | None = None) -> Rows | 
             return Features(F, ridges)
     return Delayed(sites, ridges) if fits else Rows(sites, ridges)
 
+
 # %% ../nbs/01_regression.ipynb #c73
 def floored(ridges: ArrayLike, variance: float = 1.0, smallest: float = 1e-14) -> Array:
     """Ridges next to a prior variance, none below rounding; a warning says how much had to be added."""
@@ -555,6 +604,7 @@ def floored(ridges: ArrayLike, variance: float = 1.0, smallest: float = 1e-14) -
         added = float(np.max(enough - given)) / variance
         warnings.warn(f"eta is below rounding: added {added:.1e} of the prior variance to it", stacklevel=2)
     return enough
+
 
 # %% ../nbs/01_regression.ipynb #c74
 class CoupledCarrier:
@@ -605,11 +655,13 @@ class CoupledCarrier:
         """Spectral norms (N,)."""
         return spectral_norm(self._cov)
 
+
 # %% ../nbs/01_regression.ipynb #c75
 @singledispatch
 def make_carrier(kernel: MultiTaskKernel, eta: float, X: Array, complete: bool) -> Any:
     """The carrier for a kernel; modules with faster ones register them here."""
     return CoupledCarrier(kernel, eta, X)
+
 
 # %% ../nbs/01_regression.ipynb #c76
 class Carried:
@@ -668,6 +720,7 @@ class Carried:
     def along(self, w: Array) -> Array:
         """w' Gamma_t(x, x) w at all candidates, (N,)."""
         return self._checked(self._carrier.along(w))
+
 
 # %% ../nbs/01_regression.ipynb #c77
 def carry(kernel: MultiTaskKernel | ScalarKernel, eta: float, X: ArrayLike) -> Carried:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
-from scipy.special import logsumexp, stdtr
-from scipy.stats import norm
+from scipy.special import logsumexp, ndtr, stdtr
 
 from mtbo_nb.correlation import (
     CorrelationPosterior,
@@ -43,11 +42,41 @@ Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
 # %% auto #0
-__all__ = ['Array', 'Band', 'MULTIPLES', 'CERTIFICATES', 'gauss_nodes', 'Model', 'Prior', 'Nodes', 'believe', 'Belief', 'mixture',
-           'unsafe_probability', 'parse_limits', 'Verdict', 'risk_certificate', 'theorem_band', 'set_band',
-           'band_certificate', 'either', 'clouds', 'search_box', 'SafetyWarning', 'rescaled', 'lengthscale_evidence',
-           'e_value', 'Proposal', 'Run', 'SafeHistory', 'parse_correlation', 'SafeMTBO', 'RobustScaling',
-           'robust_scaling']
+__all__ = [
+    "Array",
+    "Band",
+    "MULTIPLES",
+    "CERTIFICATES",
+    "gauss_nodes",
+    "Model",
+    "Prior",
+    "Nodes",
+    "believe",
+    "Belief",
+    "mixture",
+    "unsafe_probability",
+    "parse_limits",
+    "Verdict",
+    "risk_certificate",
+    "theorem_band",
+    "set_band",
+    "band_certificate",
+    "either",
+    "clouds",
+    "search_box",
+    "SafetyWarning",
+    "rescaled",
+    "lengthscale_evidence",
+    "e_value",
+    "Proposal",
+    "Run",
+    "SafeHistory",
+    "parse_correlation",
+    "SafeMTBO",
+    "RobustScaling",
+    "robust_scaling",
+]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c8
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
@@ -66,6 +95,7 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
         basis.append(v / size)
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
     return nodes, vectors[0] ** 2
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c11
 @dataclass(frozen=True)
@@ -102,6 +132,7 @@ class Nodes:
     correlation: Any
     drawn_at: Array | None = None
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c12
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
@@ -131,6 +162,7 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     r, weights = gauss_nodes(p.r, p.mass, prior.nodes)
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c14
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
@@ -153,6 +185,7 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
     )
     weights = np.full(len(chain.Sigmas), 1 / len(chain.Sigmas))
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c15
 class Belief:
@@ -197,7 +230,8 @@ class Belief:
 
     def cdf(self, z: Array) -> Array:
         """Distribution function of the standardised posterior of a node."""
-        return np.asarray(norm.cdf(z) if np.isinf(self.dof) else stdtr(self.dof, z))
+        return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c16
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
@@ -216,6 +250,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
         total += belief.weights @ (belief.cdf((lo - mean) / sd) + belief.cdf((mean - hi) / sd))
     return np.minimum(total, 1.0)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c22
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tuple[float, float]]:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
@@ -233,6 +268,7 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tup
     if not limits:
         raise ValueError("thresholds: give at least one finite limit; without limits MTKB is the optimiser to use")
     return limits
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c25
 @dataclass(frozen=True)
@@ -255,6 +291,7 @@ def risk_certificate(
         return Verdict(p <= alpha, p, mean + kappa * sd)
 
     return judge
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c27
 Band = Callable[[Array, int], tuple[Array, Array]]
@@ -283,6 +320,7 @@ def set_band(family: Any, beta: float, sharp: bool) -> Band:
 
     return band
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c28
 def band_certificate(
     band: Band, limits: dict[int, tuple[float, float]], main_task: int, psi: float
@@ -299,6 +337,7 @@ def band_certificate(
 
     return judge
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c30
 def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]) -> Callable[[Array], Verdict]:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
@@ -308,6 +347,7 @@ def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]
         return Verdict(a.ok | b.ok, np.maximum(a.value, b.value), np.minimum(a.score, b.score))
 
     return judge
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c33
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
@@ -334,6 +374,7 @@ def search_box(
     one = slice(top, top + 1)
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c36
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
@@ -348,6 +389,7 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     if isinstance(kernel, SE):
         return SE(kernel.lengthscale * c)
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c37
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
@@ -370,6 +412,7 @@ def lengthscale_evidence(
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c40
 @dataclass(frozen=True)
@@ -402,6 +445,7 @@ class Run:
     fraction: float | None = None
     note: str = ""
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c41
 class SafeHistory(list[Run]):
     """The runs in their order, with a short repr and a table in a notebook."""
@@ -428,6 +472,7 @@ class SafeHistory(list[Run]):
         head = "".join(f"<th>{h}</th>" for h in ("run", "task", "x", "y", "risk", "note"))
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c42
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
@@ -445,6 +490,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
         elif entry is not None:
             base[h] = as_sigma("correlation", np.asarray(entry)[None], 1, n_tasks)[0]
     return base, unknown if n_tasks > 1 else []
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c45
 class _Campaign:
@@ -484,6 +530,7 @@ class _Campaign:
             if self.data.rows(task).start == self.data.rows(task).stop:
                 raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c47
 class _Door(_Campaign):
     """Reading one observation."""
@@ -519,9 +566,16 @@ class _Door(_Campaign):
             raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
         return pairs
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c49
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
+_KINDS = ("credible", "likelihood")
 _SETS = {"risk": "likelihood", "theorem": "credible", "sharp": "likelihood", "envelope": "likelihood"}
+
+
+def _risk_only(certificate: str, scale: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The prior of the output scale, which only the risk rule integrates out."""
+    return scale if certificate == "risk" else None
 
 
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
@@ -529,6 +583,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c50
 class _Settings(_Door):
@@ -563,18 +618,16 @@ class _Settings(_Door):
         seed: int | np.random.Generator | None = None,
     ):
         self.certificate = _one_of("certificate", certificate, CERTIFICATES)
-        self.correlation_set = _one_of(
-            "correlation_set", correlation_set or _SETS[certificate], ("credible", "likelihood")
-        )
+        self.correlation_set = _one_of("correlation_set", correlation_set or _SETS[certificate], _KINDS)
         self.domain, self.n_tasks, self.rng = domain, int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
         self.main_task = _one_of("main_task", main_task, range(self.n_tasks))
-        self.limits, self.tau = parse_limits(thresholds, main_task, n_tasks), as_positive("tau", tau)
+        self.limits, self.horizon = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
+        self.supplementary, self.kappa, self.tau = int(supplementary), as_nonnegative("kappa", kappa), float(tau)
         self.delta, self.rho, self.psi, self._beta = _probability("delta", delta), _probability("rho", rho), psi, beta
-        self.horizon, self.supplementary = int(as_positive("horizon", horizon)), int(supplementary)
-        self.kappa, known = as_nonnegative("kappa", kappa), scale if certificate == "risk" else None
-        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, known, eta, truncation)
+        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, _risk_only(certificate, scale), eta, truncation)
         self.models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
         self._start(data)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c51
 def _probability(name: str, value: float) -> float:
@@ -598,6 +651,7 @@ def _read_models(
     base, unknown = parse_correlation(correlation, len(kernels), u, variances)
     others = [(list(k), *parse_correlation("lkj", len(k), u, None)) for k in alternatives]
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c52
 class _State(_Settings):
@@ -635,6 +689,7 @@ class _State(_Settings):
         """What a list of candidates carries along; see the next class."""
         return None
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c54
 class _Known(_State):
     """Carrying the candidates, and what is known so far."""
@@ -669,6 +724,7 @@ class _Known(_State):
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
         return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c56
 class _Intervals(_Known):
     """The set of correlations, and the reference in it."""
@@ -690,6 +746,7 @@ class _Intervals(_Known):
         self._kept = kept if now <= 1.05 * gamma2 else best
         return self._kept
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c57
 class _Bands(_Intervals):
     """What the band certificates need: beta, the set of matrices, the reference."""
@@ -699,7 +756,7 @@ class _Bands(_Intervals):
         """Number of points of the discretisation."""
         if hasattr(self.domain, "X"):
             return float(len(self.domain.X))
-        return float(np.prod(np.ceil(np.ptp(self.domain.bounds, axis=1) / self.tau) + 1))
+        return float(np.prod(np.ceil(np.ptp(self.domain.bounds, axis=1) / as_positive("tau", self.tau)) + 1))
 
     @property
     def beta(self) -> float:
@@ -721,6 +778,7 @@ class _Bands(_Intervals):
         r_ref = self._reference(lo, hi)
         stack = with_correlation(model.base, np.r_[r_ref, np.linspace(lo, hi, 41)], model.unknown[0])
         return stack[1:], stack[0]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c58
 class _Judges(_Bands):
@@ -768,6 +826,7 @@ class _Judges(_Bands):
         )
         return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c60
 class _Explorer(_Judges):
     """Choosing the points of the free tasks."""
@@ -799,6 +858,7 @@ class _Explorer(_Judges):
         else:
             x, why = self._farthest(task), "fills space"
         return Proposal(x.copy(), task, f"not constrained ({why})", None)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c61
 class _Asker(_Explorer):
@@ -839,6 +899,7 @@ class _Asker(_Explorer):
         seen = self.data.X[self.data.rows(self.main_task)]
         return bool((np.abs(seen - x).max(1) <= 1e-12).any())
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c62
 class _Search(_Asker):
     """Candidates for the plant, and the best of them."""
@@ -864,6 +925,7 @@ class _Search(_Asker):
             raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
         return found[0], float(found[1].value[0])
 
+
 # %% ../nbs/07_safe_lmc.ipynb #c63
 class _Watch(_Search):
     """What is stated, and the test of the model."""
@@ -887,6 +949,7 @@ class _Watch(_Search):
         if not any("against the lengthscale" in m for m in self.messages):
             warnings.warn(text, SafetyWarning, stacklevel=4)
         return [text]
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c64
 class _Main(_Watch):
@@ -920,6 +983,7 @@ class _Main(_Watch):
         else:
             text = f"{self.certificate}: margin {np.nan if value is None else value:.3g}, probability {self.stated:.4g}"
         return Proposal(x.copy(), self.main_task, text, value, tuple(notes))
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c66
 class _Accounts(_Main):
@@ -959,6 +1023,7 @@ class _Accounts(_Main):
             self.history.append(Run(x, t, y, risk if i == 0 else 0.0, t in broken, self._fraction, note))
             if self._carried is not None:
                 self._carried[1].append(x[None], np.array([y]), t)
+
 
 # %% ../nbs/07_safe_lmc.ipynb #c67
 class SafeMTBO(_Accounts):

@@ -15,9 +15,26 @@ from numpy.typing import ArrayLike, NDArray
 from .kernels import Array, as_points, as_positive
 
 # %% auto #0
-__all__ = ['as_weights', 'Scalarization', 'linear_weights', 'Linear', 'WeakestLink', 'chebyshev_weights', 'Chebyshev',
-           'pareto_mask', 'hypervolume', 'hypervolume_constant', 'sphere_weights', 'LineOfSight', 'Hypervolume',
-           'cumulative_regret', 'bayes_regret', 'time_average', 'hypervolume_regret']
+__all__ = [
+    "as_weights",
+    "Scalarization",
+    "linear_weights",
+    "Linear",
+    "WeakestLink",
+    "chebyshev_weights",
+    "Chebyshev",
+    "pareto_mask",
+    "hypervolume",
+    "hypervolume_constant",
+    "sphere_weights",
+    "LineOfSight",
+    "Hypervolume",
+    "cumulative_regret",
+    "bayes_regret",
+    "time_average",
+    "hypervolume_regret",
+]
+
 
 # %% ../nbs/03_scalarization.ipynb #c5
 def as_weights(weights: ArrayLike, n: int | None = None) -> Array:
@@ -41,6 +58,7 @@ def as_weights(weights: ArrayLike, n: int | None = None) -> Array:
     if not w.any(axis=-1).all():
         raise ValueError("weights must not all be 0: every experiment would score the same")
     return w
+
 
 # %% ../nbs/03_scalarization.ipynb #c9
 class Scalarization:
@@ -86,6 +104,7 @@ class Scalarization:
         chosen = {name: value for name, value in vars(self).items() if value is not None}
         return f"{type(self).__name__}({', '.join(f'{k}={_plain(v)}' for k, v in chosen.items())})"
 
+
 # %% ../nbs/03_scalarization.ipynb #c11
 def _plain(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -103,6 +122,7 @@ def _pair(Y: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
         raise ValueError(f"weights of shape {w.shape} do not fit Y of shape {y.shape}") from None
     return y, w
 
+
 # %% ../nbs/03_scalarization.ipynb #c12
 def _as_reference(z: ArrayLike) -> Array:
     """A reference point as a finite vector."""
@@ -116,6 +136,7 @@ def _above(y: Array, z: Array) -> Array:
     if y.shape[-1] != len(z):
         raise ValueError(f"reference must have one number for each of {y.shape[-1]} outputs, got {len(z)}")
     return y - z
+
 
 # %% ../nbs/03_scalarization.ipynb #c14
 def linear_weights(u: ArrayLike) -> Array:
@@ -132,6 +153,7 @@ def linear_weights(u: ArrayLike) -> Array:
     """
     w = as_weights(u)
     return w / w.sum(axis=-1, keepdims=True)
+
 
 # %% ../nbs/03_scalarization.ipynb #c15
 class Linear(Scalarization):
@@ -166,6 +188,7 @@ class Linear(Scalarization):
         u = 1 - rng.random(n)  # never 0
         return u / u.sum()
 
+
 # %% ../nbs/03_scalarization.ipynb #c21
 class WeakestLink(Scalarization):
     """The smallest of n increasing functions, one for each output with a positive weight.
@@ -195,6 +218,7 @@ class WeakestLink(Scalarization):
         slopes = self._slopes(y, np.where(w > 0, w, 1.0))
         return np.where(np.arange(y.shape[-1]) == weakest, slopes, 0.0)
 
+
 # %% ../nbs/03_scalarization.ipynb #c23
 def chebyshev_weights(u: ArrayLike) -> Array:
     """The weights alpha / ||alpha||_1 with alpha_i = ||u||_1 / u_i, for u (..., n) in the unit cube.
@@ -212,6 +236,7 @@ def chebyshev_weights(u: ArrayLike) -> Array:
     if not (direction > 0).all():
         raise ValueError(f"u must be > 0 in every entry, got {direction.min()}")
     return linear_weights(direction.min(axis=-1, keepdims=True) / direction)
+
 
 # %% ../nbs/03_scalarization.ipynb #c24
 class Chebyshev(WeakestLink):
@@ -259,6 +284,7 @@ class Chebyshev(WeakestLink):
         steep = u.min() / u
         return steep / steep.sum()
 
+
 # %% ../nbs/03_scalarization.ipynb #c38
 def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
     """Which rows of Y are dominated by no other row (every output is maximised).
@@ -296,6 +322,7 @@ def _as_outputs(name: str, Y: ArrayLike) -> Array:
     if y.ndim != 2 or y.shape[1] == 0:
         raise ValueError(f"{name} must have shape (points, outputs >= 1), got {y.shape}")
     return y
+
 
 # %% ../nbs/03_scalarization.ipynb #c53
 def hypervolume(Y: ArrayLike, reference: ArrayLike) -> float:
@@ -340,6 +367,7 @@ def _staircase(heights: Array) -> float:
         return float(first[0])
     return float(first @ np.diff(np.maximum.accumulate(last), prepend=0.0))
 
+
 # %% ../nbs/03_scalarization.ipynb #c58
 def hypervolume_constant(n: int) -> float:
     """The volume of the part of the n-dimensional unit ball with all coordinates >= 0."""
@@ -350,6 +378,7 @@ def sphere_weights(g: ArrayLike) -> Array:
     """The weights |g| / ||g||_2, uniform on the positive part of the sphere if g (..., n) is standard normal."""
     w = as_weights(np.abs(g))
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
+
 
 # %% ../nbs/03_scalarization.ipynb #c66
 class LineOfSight(WeakestLink):
@@ -381,6 +410,7 @@ class LineOfSight(WeakestLink):
 
     def _draw(self, n: int, rng: np.random.Generator) -> Array:
         return sphere_weights(rng.standard_normal(n))
+
 
 # %% ../nbs/03_scalarization.ipynb #c68
 class Hypervolume(LineOfSight):
@@ -424,6 +454,7 @@ class Hypervolume(LineOfSight):
         n, b = len(self.reference), self.shift
         return float(n / b * (b**2 + (n - 1) * (self.span + b) ** 2) ** (n / 2))
 
+
 # %% ../nbs/03_scalarization.ipynb #c89
 def _pieces(weights: Array, width: int) -> list[Array]:
     """Split (M, n) weights so that no table of rows times width exceeds about a million numbers."""
@@ -438,6 +469,7 @@ def _as_picks(picks: ArrayLike, candidates: int) -> NDArray[np.intp]:
     if index.size and (index.min() < 0 or index.max() >= candidates):
         raise ValueError(f"picks must lie in 0..{candidates - 1}, got {index.min()}..{index.max()}")
     return index.astype(np.intp)
+
 
 # %% ../nbs/03_scalarization.ipynb #c90
 def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
@@ -476,6 +508,7 @@ def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: Array
     w, front = np.broadcast_to(w, (len(index), outputs.shape[1])), outputs[pareto_mask(outputs)]
     best = [scalarization(front, piece[:, None]).max(axis=-1) for piece in _pieces(w, front.size)]
     return np.cumsum(np.concatenate(best) - scalarization(outputs[index], w))
+
 
 # %% ../nbs/03_scalarization.ipynb #c92
 def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
@@ -516,6 +549,7 @@ def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLi
         found = np.maximum.accumulate(scalarization(outputs[index], piece[:, None]), axis=-1)
         total += (best - found).sum(axis=0)
     return total / len(w)
+
 
 # %% ../nbs/03_scalarization.ipynb #c94
 def time_average(regret: ArrayLike) -> Array:

@@ -31,10 +31,31 @@ from .kernels import ScalarKernel, as_nonnegative, as_points, as_positive
 Array = NDArray[np.float64]
 
 # %% auto #0
-__all__ = ['Array', 'safe_beta', 'transfer', 'nu2_parts', 'gen_eig_max', 'gamma_printed', 'gamma_features', 'beta_bar', 'psi',
-           'moduli', 'points_scalar', 'reference_correlation', 'Weights', 'block_moments', 'nu2_from_moments',
-           'weights_cholesky', 'weights_svd', 'weights_cg', 'RobustScaling', 'robust_scaling', 'smallest_bound',
-           'CarriedPosterior']
+__all__ = [
+    "Array",
+    "safe_beta",
+    "transfer",
+    "nu2_parts",
+    "gen_eig_max",
+    "gamma_printed",
+    "gamma_features",
+    "beta_bar",
+    "psi",
+    "moduli",
+    "points_scalar",
+    "reference_correlation",
+    "Weights",
+    "block_moments",
+    "nu2_from_moments",
+    "weights_cholesky",
+    "weights_svd",
+    "weights_cg",
+    "RobustScaling",
+    "robust_scaling",
+    "smallest_bound",
+    "CarriedPosterior",
+]
+
 
 # %% ../nbs/07b_scaling.ipynb #c6
 def safe_beta(n_points: float, delta: float, n_tasks: int = 1, n_rounds: int = 1, union: bool = True) -> float:
@@ -60,6 +81,7 @@ def safe_beta(n_points: float, delta: float, n_tasks: int = 1, n_rounds: int = 1
     events = as_positive("n_points", n_points) * (n_tasks * n_rounds if union else 1)
     return float(2 * np.log(max(events, 1.0) / delta))
 
+
 # %% ../nbs/07b_scaling.ipynb #c10
 def transfer(Sigma: ArrayLike, Sigma_ref: ArrayLike) -> Array:
     """The blocks B_i B_i'^{-1} of the operator L of Lemma 3, with B the transposed Cholesky factors: (H, u, u)."""
@@ -71,6 +93,7 @@ def _root(S: Array) -> Array:
     """A square root R with R R' = S, also of singular matrices (..., u, u)."""
     values, vectors = np.linalg.eigh(S)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
+
 
 # %% ../nbs/07b_scaling.ipynb #c16
 def _middle(Sigmas: Array, Sigma_ref: Array) -> Array:
@@ -89,6 +112,7 @@ def _as_reference(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) ->
                 "choose a reference away from singular, or give its tasks a little variance of their own"
             )
     return matrices
+
 
 # %% ../nbs/07b_scaling.ipynb #c17
 def nu2_parts(
@@ -113,6 +137,7 @@ def nu2_parts(
     everywhere = ((post.mean(inputs) - ref.mean(inputs)) ** 2).sum() / post.noise_var
     return {"rkhs": max(float(rkhs), 0.0), "eval_obs": float(observed), "eval_all": float(everywhere)}
 
+
 # %% ../nbs/07b_scaling.ipynb #c23
 def gen_eig_max(S: ArrayLike, S_ref: ArrayLike) -> Array:
     """Largest generalized eigenvalue of (S, S_ref): the smallest c with S <= c S_ref; stacks (..., u, u) broadcast."""
@@ -134,6 +159,7 @@ def gamma_features(Sigmas: ArrayLike, Sigma_ref: ArrayLike) -> Array:
     worst = gen_eig_max(Sigmas, Sigma_ref)
     return np.sqrt(np.maximum(1.0, worst.reshape(-1, worst.shape[-1]).max(0)))
 
+
 # %% ../nbs/07b_scaling.ipynb #c30
 def beta_bar(nu: float, gamma: float, beta: float) -> float:
     """(nu + gamma sqrt(beta))^2 of Theorem 2 and Theorem 6."""
@@ -146,6 +172,7 @@ def psi(L_f: float, tau: float, omega_mu: float, omega_sigma: float, beta: float
     The moduli are omega(tau) of every Sigma in the set with `beta`, or those of the reference with `beta` = beta-bar.
     """
     return float(L_f * tau + omega_mu + np.sqrt(beta) * omega_sigma)
+
 
 # %% ../nbs/07b_scaling.ipynb #c32
 def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, tau: float, d: int = 1) -> Array:
@@ -168,6 +195,7 @@ def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, 
     distance = np.sqrt((variances * drop[:, None]).sum(0).max())
     return np.array([mean_norm * distance, distance])
 
+
 # %% ../nbs/07b_scaling.ipynb #c35
 def _all_moments(family: Any, points: Array, n_tasks: int) -> tuple[Array, Array]:
     """Means and variances of all tasks at the points for every Sigma, each (S, s, u)."""
@@ -180,12 +208,14 @@ def points_scalar(mean: Array, var: Array, beta: float) -> float:
     sd = np.sqrt(np.maximum(var, 1e-300))
     return float(((np.abs(mean - mean[0]) + np.sqrt(beta) * sd) / sd[0]).max())
 
+
 # %% ../nbs/07b_scaling.ipynb #c42
 def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     """The reference r' with the smallest gamma for correlations in [lo, hi] of two tasks, and its gamma^2."""
     if not -1 < lo <= hi < 1:
         raise ValueError(f"lo and hi must satisfy -1 < lo <= hi < 1, got {lo} and {hi}")
     return (lo + hi) / (2 + hi - lo), 1 + (hi - lo) / 2
+
 
 # %% ../nbs/07b_scaling.ipynb #c45
 @dataclass(frozen=True)
@@ -211,6 +241,7 @@ class Weights:
             total += np.einsum("is,is->s", step, step if B is None else (B.T @ B) @ step)
         return total
 
+
 # %% ../nbs/07b_scaling.ipynb #c46
 def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskData) -> tuple[Array, Array]:
     """Task-block moments m and p of every feature and pair of tasks for every Sigma, each (S, H, u, u)."""
@@ -225,6 +256,7 @@ def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskD
                 m[:, h, a, b] = np.einsum("is,is->s", weights.coef[a], image)
                 p[:, h, a, b] = weights.coef[a][:, 0] @ image
     return m, p
+
 
 # %% ../nbs/07b_scaling.ipynb #c47
 def _project(left: Array | None, K: Array, right: Array | None) -> Array:
@@ -242,6 +274,7 @@ def nu2_from_moments(Sigmas: Array, m: Array, p: Array, distance2: Array, noise_
         raise ArithmeticError(f"nu^2 came out as {rkhs.min():.3g}: Sigma_ref is too close to singular for its size")
     return np.asarray(np.maximum(rkhs, 0.0) + noise_var * distance2)
 
+
 # %% ../nbs/07b_scaling.ipynb #c49
 def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights by one factorisation for each Sigma."""
@@ -257,6 +290,7 @@ def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskD
 def _plain_weights(alpha: Array, data: TaskData) -> Weights:
     return Weights([None] * data.n_tasks, [alpha[data.rows(t)] for t in range(data.n_tasks)])
 
+
 # %% ../nbs/07b_scaling.ipynb #c51
 def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights of two tasks with one unknown correlation, from one decomposition."""
@@ -268,6 +302,7 @@ def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, 
         basis.append(_backward(family.L[t], np.column_stack([fixed, family.W[t]])))
         coef.append(np.vstack([np.ones(len(Sigmas)), rotated.T]))
     return Weights(basis, coef)
+
 
 # %% ../nbs/07b_scaling.ipynb #c53
 class _Operator:
@@ -286,6 +321,7 @@ class _Operator:
                 for a, target in enumerate(self.rows):
                     out[target] += np.multiply(Sigmas[:, h, a, b], image[target], out=image[target])
         return out
+
 
 # %% ../nbs/07b_scaling.ipynb #c54
 def weights_cg(
@@ -319,6 +355,7 @@ def weights_cg(
         f"conjugate gradients left {len(active)} of {len(Sigmas)} systems unsolved; use solver='cholesky'"
     )
 
+
 # %% ../nbs/07b_scaling.ipynb #c58
 _ASSUMES = {
     "beta": "the model: f Gaussian with these kernels, noise_var and a true Sigma; the union it was made for",
@@ -330,6 +367,7 @@ _ASSUMES = {
     "psi": "a Lipschitz constant of f; 'neglected' means: the band holds on the grid, not between its points",
     "rho_exchangeable": "Sigmas are exact independent posterior draws, Sigma_ref chosen without them; scalars only",
 }
+
 
 # %% ../nbs/07b_scaling.ipynb #c59
 @dataclass(frozen=True, eq=False)
@@ -390,6 +428,7 @@ class RobustScaling(_Numbers):
         )
         return f"<table><tr><th>number</th><th>value</th><th>assumes</th></tr>{lines}</table>"
 
+
 # %% ../nbs/07b_scaling.ipynb #c61
 _SOLVERS: dict[str, Callable[..., Weights]] = {
     "svd": weights_svd,
@@ -421,6 +460,7 @@ def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
             f"Sigmas must be positive semi-definite, got the eigenvalue {np.linalg.eigvalsh(stack).min():.3g}"
         )
     return stack
+
 
 # %% ../nbs/07b_scaling.ipynb #c62
 def robust_scaling(
@@ -493,6 +533,7 @@ def robust_scaling(
         name,
     )
 
+
 # %% ../nbs/07b_scaling.ipynb #c63
 def _sharp(
     kernels: Sequence[ScalarKernel], stack: Array, data: TaskData, noise_var: float, beta: float, points: Array
@@ -505,6 +546,7 @@ def _sharp(
         family = lmc_family(kernels, part, data, noise_var)
         worst = max(worst, points_scalar(*_all_moments(family, points, data.n_tasks), beta))
     return worst
+
 
 # %% ../nbs/07b_scaling.ipynb #c69
 def smallest_bound(
@@ -530,6 +572,7 @@ def smallest_bound(
         bounds.append(np.sqrt(nu2.max()) + gamma_features(stack, stack[i]).max() * np.sqrt(beta))
     best = int(np.argmin(bounds))
     return int(usable[best]), float(bounds[best])
+
 
 # %% ../nbs/07b_scaling.ipynb #c72
 class _Carried:
@@ -565,6 +608,7 @@ class _Carried:
             grow = size - old
             self.L, self.z = np.pad(self.L, (0, grow)), np.pad(self.z, (0, grow))
             self.V = np.concatenate([self.V, np.empty((len(self.V), grow, len(self.points)))], axis=1)
+
 
 # %% ../nbs/07b_scaling.ipynb #c73
 class CarriedPosterior(_Carried):

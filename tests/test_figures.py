@@ -100,7 +100,9 @@ def test_settings_are_the_papers():
     for label, contender in METHODS.items():
         opt = contender.recipe(T=50)(problem, 0)
         assert opt.eta == 0.1 and isinstance(opt.scalarization, Chebyshev)
-        assert promise(contender, problem) == ("probability 0.9" if contender.norm == "true" else promise(contender, problem))
+        assert promise(contender, problem) == (
+            "probability 0.9" if contender.norm == "true" else promise(contender, problem)
+        )
         if not isinstance(opt, MOBO):
             assert (opt.parts[0] if isinstance(opt, ITBKB) else opt).delta == 0.1
         assert label.startswith({MOBO: "MOBO", ITKB: "IT-KB", ITBKB: "IT-BKB"}.get(type(opt), "MT-"))
@@ -180,13 +182,14 @@ def test_what_is_stored_is_small_and_complete(name):
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_is_stored_is_what_would_be_played(name):
-    """The first twenty rounds of one trial: of methods without a horizon, whose beginning is the same in a short run."""
+    """The first twenty rounds of one trial, for methods without a horizon: a short run begins like a long one."""
     figure, kept = FIGURES[name], stored(name)
     short = thin(reproduce(name, trials=1, T=20, progress=False))
     same = [label for label, c in figure.contenders.items() if c.method not in (MTBKB, ITBKB)]
     a, b = only(short, same), only(kept, same)
-    at = [list(b.rounds).index(t) for t in (1, 5, 10, 20)]
-    np.testing.assert_allclose(b.average[:, 0, at], a.average[:, 0, np.searchsorted(a.rounds, [1, 5, 10, 20])], rtol=1e-5)
+    for t in (1, 5, 10, 20):
+        first, again = (curves.average[:, 0, list(curves.rounds).index(t)] for curves in (b, a))
+        np.testing.assert_allclose(first, again, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ON_PROBLEMS)
