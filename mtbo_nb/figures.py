@@ -34,8 +34,6 @@ __all__ = [
     "PUBLISHED",
     "BUDGETED",
     "METHODS",
-    "SIMILARITIES",
-    "WAYS",
     "FIGURES",
     "Contender",
     "promise",
@@ -43,10 +41,9 @@ __all__ = [
     "Figure",
     "figure_names",
     "reproduce",
+    "Compared",
     "Thinned",
     "thin",
-    "only",
-    "panels",
     "draw_figure",
 ]
 
@@ -189,12 +186,22 @@ class Figure:
         """All methods, by label."""
         return {label: contender for _, methods in self.contests for label, contender in methods.items()}
 
+    def panels(self) -> dict[str, list[str]]:
+        """The labels of the lines in each panel, by its title."""
+        exact = as_problem(self.contests[0][0], 0).norm_bound_is_exact
+        right = "norm bound that holds" if exact else "norm of a neighbour: a guess"
+        found: dict[str, list[str]] = {}
+        for label, contender in self.contenders.items():
+            default = right if contender.norm == "true" else "the paper's b: no guarantee"
+            found.setdefault(contender.panel or default, []).append(label)
+        return found
+
 
 # %% ../nbs/10a_figures.ipynb #c19
-SIMILARITIES = {0.0: "#000000", 0.1: "#0072B2", 0.3: "#009E73", 0.6: "#E69F00", 1.0: "#D55E00"}
+_SIMILARITIES = {0.0: "#000000", 0.1: "#0072B2", 0.3: "#009E73", 0.6: "#E69F00", 1.0: "#D55E00"}
 
 
-WAYS: dict[str, tuple[type, str | None, dict[str, Any]]] = {
+_WAYS: dict[str, tuple[type, str | None, dict[str, Any]]] = {
     "as published": (MTKB, "true", PUBLISHED),
     "directional, tight": (MTKB, "true", {"radius": "tight"}),
     "blind choice": (RandomSearch, None, {}),
@@ -203,7 +210,7 @@ WAYS: dict[str, tuple[type, str | None, dict[str, Any]]] = {
 
 def _similar(omega: float, colour: str) -> tuple[Any, dict[str, Contender]]:
     """The contest of one similarity."""
-    found = {f"omega = {omega:g}; {way}": Contender(*how, colour, panel=way) for way, how in WAYS.items()}
+    found = {f"omega = {omega:g}; {way}": Contender(*how, colour, panel=way) for way, how in _WAYS.items()}
     return partial(similar_function, omega), found
 
 
@@ -213,7 +220,7 @@ def _on(title: str, problem: str, resample: str = "adaptive", **options: Any) ->
 
 
 FIGURES = {
-    "fig1a": Figure(title="MT-KB and similarity", contests=tuple(_similar(*pair) for pair in SIMILARITIES.items())),
+    "fig1a": Figure(title="MT-KB and similarity", contests=tuple(_similar(*pair) for pair in _SIMILARITIES.items())),
     "fig1b": _on("RKHS function, 2 tasks", "rkhs2", resample="every"),
     "fig1c": _on("RKHS function, 20 tasks", "rkhs20"),
     "fig1d": _on("perturbed sine", "sine"),
@@ -290,8 +297,30 @@ def reproduce(
 
 
 # %% ../nbs/10a_figures.ipynb #c25
+class Compared(Curves):
+    """Curves whose methods can be compared at any of the known rounds."""
+
+    def _column(self, at: int | None) -> int:
+        if at is not None and at not in self.rounds:
+            raise ValueError(f"at must be one of the rounds {self.rounds.tolist()}, got {at}")
+        return -1 if at is None else int(np.flatnonzero(self.rounds == at)[0])
+
+    def means(self, at: int | None = None, what: str = "average") -> dict[str, float]:
+        """The mean regret of each method after `at` rounds, or at the end."""
+        values = self.curves(what)[0][:, self._column(at)]
+        return dict(zip(self.methods, values.tolist(), strict=True))
+
+    def lead(self, method: str, rival: str, at: int | None = None, what: str = "average") -> float:
+        """How far `method` is below `rival` after `at` rounds: the mean difference of a trial over its deviation."""
+        values = self.average if what == "average" else self.bayes
+        ours, theirs = (values[self.methods.index(name), :, self._column(at)] for name in (method, rival))
+        gap = theirs - ours
+        return float(gap.mean() / max(gap.std(ddof=min(1, len(gap) - 1)), 1e-300))
+
+
+# %% ../nbs/10a_figures.ipynb #c26
 @dataclass(frozen=True, eq=False, repr=False)
-class Thinned(Curves):
+class Thinned(Compared):
     """Regret curves at some rounds only.
 
     Attributes
@@ -314,22 +343,11 @@ class Thinned(Curves):
     bayes: Array
     radius: Array
 
-    def _column(self, at: int | None) -> int:
-        if at is not None and at not in self.rounds:
-            raise ValueError(f"at must be one of the rounds {self.rounds.tolist()}, got {at}")
-        return -1 if at is None else int(np.flatnonzero(self.rounds == at)[0])
-
-    def means(self, at: int | None = None, what: str = "average") -> dict[str, float]:
-        """The mean regret of each method after `at` rounds, or at the end."""
-        values = self.curves(what)[0][:, self._column(at)]
-        return dict(zip(self.methods, values.tolist(), strict=True))
-
-    def lead(self, method: str, rival: str, at: int | None = None, what: str = "average") -> float:
-        """How far `method` is below `rival` after `at` rounds: the mean difference of a trial over its deviation."""
-        values = self.average if what == "average" else self.bayes
-        ours, theirs = (values[self.methods.index(name), :, self._column(at)] for name in (method, rival))
-        gap = theirs - ours
-        return float(gap.mean() / max(gap.std(ddof=min(1, len(gap) - 1)), 1e-300))
+    def only(self, methods: Sequence[str]) -> Thinned:
+        """The lines of some methods."""
+        rows = [self.methods.index(label) for label in methods]
+        parts = {key: getattr(self, key)[rows] for key in ("average", "bayes", "radius")}
+        return replace(self, methods=tuple(methods), **parts)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one small .npz file, in single precision. See `load`."""
@@ -347,7 +365,7 @@ class Thinned(Curves):
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
 
 
-# %% ../nbs/10a_figures.ipynb #c26
+# %% ../nbs/10a_figures.ipynb #c27
 def thin(results: Results, points: int = 100) -> Thinned:
     """The curves at about `points` rounds, evenly on a logarithmic axis, and at 1, 2, 5, 10, ... and T/4, T/2, T.
 
@@ -364,36 +382,15 @@ def thin(results: Results, points: int = 100) -> Thinned:
     return Thinned(results.problem, results.methods, results.seeds, rounds, average, bayes, results.radii[..., -1])
 
 
-# %% ../nbs/10a_figures.ipynb #c30
-def only(curves: Curves, methods: Sequence[str]) -> Thinned:
-    """The lines of some methods."""
-    kept = curves if isinstance(curves, Thinned) else thin(curves)  # type: ignore[arg-type]
-    rows = [kept.methods.index(label) for label in methods]
-    return replace(
-        kept, methods=tuple(methods), average=kept.average[rows], bayes=kept.bayes[rows], radius=kept.radius[rows]
-    )
-
-
-def panels(figure: Figure) -> dict[str, list[str]]:
-    """The labels of the lines in each panel, by its title."""
-    exact = as_problem(figure.contests[0][0], 0).norm_bound_is_exact
-    right = "norm bound that holds" if exact else "norm of a neighbour: a guess"
-    found: dict[str, list[str]] = {}
-    for label, contender in figure.contenders.items():
-        default = right if contender.norm == "true" else "the paper's b: no guarantee"
-        found.setdefault(contender.panel or default, []).append(label)
-    return found
-
-
-# %% ../nbs/10a_figures.ipynb #c32
-def draw_figure(name: str, curves: Curves, figure: Any = None) -> Any:
+# %% ../nbs/10a_figures.ipynb #c31
+def draw_figure(name: str, curves: Results | Thinned, figure: Any = None) -> Any:
     """Draw a figure of the paper: mean and deviation over the trials.
 
     Parameters
     ----------
     name : str
         One of `FIGURES`.
-    curves : Curves
+    curves : Results or Thinned
         From `reproduce`, `thin` or `Thinned.load`.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new one, which needs no display, if not given.
@@ -406,14 +403,15 @@ def draw_figure(name: str, curves: Curves, figure: Any = None) -> Any:
 
     definition = _figure(name)
     figure = Canvas(figsize=(8, 3.9), layout="constrained") if figure is None else figure
-    parts, styles = panels(definition), {label: c.style for label, c in definition.contenders.items()}
+    kept = curves if isinstance(curves, Thinned) else thin(curves)
+    parts, styles = definition.panels(), {label: c.style for label, c in definition.contenders.items()}
     axes = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
     drawn: dict[str, Any] = {}
     for ax, (title, methods) in zip(axes, parts.items(), strict=True):
-        plot_regret(only(curves, methods), ax, log=True, what=definition.what, styles=styles)
-        ax.set(title=title, xscale="log", xlim=(1, curves.rounds[-1]))
+        plot_regret(kept.only(methods), ax, log=True, what=definition.what, styles=styles)
+        ax.set(title=title, xscale="log", xlim=(1, kept.rounds[-1]))
         ax.label_outer()
         drawn |= {label.partition("; ")[0]: line for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.suptitle(f"{definition.title} ({curves.problem})", fontsize=11)
+    figure.suptitle(f"{definition.title} ({kept.problem})", fontsize=11)
     figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=3, fontsize=8)
     return figure
