@@ -41,38 +41,48 @@ def make(root: Path) -> None:
     write_readme(root)
 
 
+def is_made(name: Path) -> bool:
+    """Does the export write this file? Notebooks, modules, README.md and its pictures; nothing else is touched."""
+    tree = name.parts[0]
+    if tree == "nbs":
+        return name.suffix == ".ipynb" or name.match("images/readme-*.png")
+    return name.suffix == ".py" if tree == "mtbo_nb" else name == Path("README.md")
+
+
 def contents(root: Path) -> dict[Path, bytes]:
-    """Every file that the export could write, by its path."""
+    """Every file that the export writes, by its path."""
     files = [p for tree in TREES for p in (root / tree).rglob("*") if p.is_file()]
-    made = [p.relative_to(root) for p in [root / "README.md", *files] if p.exists()]
-    names = [p for p in made if not any(_LEFT_OUT("", [part]) for part in p.parts)]
-    return {name: (root / name).read_bytes() for name in names}
+    names = [p.relative_to(root) for p in [root / "README.md", *files] if p.exists()]
+    return {n: (root / n).read_bytes() for n in names if is_made(n) and not any(_LEFT_OUT("", [x]) for x in n.parts)}
 
 
-def changes(root: Path = ROOT) -> dict[Path, bytes | None]:
-    """What is out of date: the path of each file, and what it should hold (None: it should not be there)."""
+def changes(root: Path = ROOT) -> dict[Path, tuple[bytes | None, bytes | None]]:
+    """What is out of date: the path of each file, what it holds and what it should hold (None: not be there)."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
+        copy, have = Path(folder), contents(root)
         copy_sources(root, copy)
         make(copy)
-        have, want = contents(root), contents(copy)
-    return {name: want.get(name) for name in sorted(have | want) if have.get(name) != want.get(name)}
+        want = contents(copy)
+    return {n: (have.get(n), want.get(n)) for n in sorted(have | want) if have.get(n) != want.get(n)}
 
 
-def write(changed: dict[Path, bytes | None], root: Path = ROOT) -> None:
-    """Write the files that are out of date and remove those that come from no notebook."""
-    for name, content in changed.items():
-        if content is None:
-            (root / name).unlink()
+def write(changed: dict[Path, tuple[bytes | None, bytes | None]], root: Path = ROOT) -> None:
+    """Write what is out of date and remove what comes from no notebook; a file edited meanwhile is kept."""
+    for name, (seen, content) in changed.items():
+        path = root / name
+        if (path.read_bytes() if path.exists() else None) != seen:
+            print(name, "was edited meanwhile and is left alone: export again")
+        elif content is None:
+            path.unlink()
         else:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(content)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 if __name__ == "__main__":
     changed = changes()
     check = "--check" in sys.argv[1:]
-    for name, content in changed.items():
+    for name, (_, content) in changed.items():
         print(name, "comes from no notebook" if content is None else "out of date" if check else "written")
     if not check:
         write(changed)
