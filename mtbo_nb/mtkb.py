@@ -54,9 +54,11 @@ __all__ = [
     "Plans",
     "as_count",
     "as_fixed",
+    "Asks",
     "AskTell",
     "Bandit",
     "default_ridge",
+    "Learner",
     "Optimist",
     "MTKB",
 ]
@@ -572,14 +574,8 @@ def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
 
 
 # %% ../nbs/04_mtkb.ipynb #c52
-class AskTell:
-    """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
-
-    Attributes
-    ----------
-    history : History
-        Every round that was told.
-    """
+class Asks:
+    """Where experiments can be done, how outputs become a score, and what is pending: the asking half."""
 
     def __init__(self, domain: Finite | Box, n_tasks: int, scalarization: Scalarization, seed: Any):
         if not isinstance(domain, Finite | Box):
@@ -590,17 +586,15 @@ class AskTell:
         self.history = History()
         self._plans = Plans()
         self.rng = np.random.default_rng(seed)
-        scalarization.sample_weights(n_tasks, np.random.default_rng(0))  # fixed weights of the wrong length show now
+        scalarization(
+            np.zeros(n_tasks), scalarization.sample_weights(n_tasks, np.random.default_rng(0))
+        )  # do they fit?
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, {self.n_tasks} outputs, {len(self.history)} rounds)"
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         """The next point, the radius behind it and the bound it promises."""
-        raise NotImplementedError
-
-    def _observe(self, x: Array, y: Array) -> None:
-        """Learn from one experiment."""
         raise NotImplementedError
 
     def ask(self, q: int | None = None, *, weights: ArrayLike | None = None) -> Array:
@@ -626,6 +620,30 @@ class AskTell:
         x, beta, value = self._propose(w)
         self._plans.add(x, (w, beta, value))
         return x
+
+    @property
+    def pending(self) -> list[Array]:
+        """Points (d,) that were asked for and not yet told."""
+        return self._plans.points()
+
+    def forget(self, x: ArrayLike) -> None:
+        """Stop waiting for the result of x; nothing happens if it was not pending."""
+        self._plans.take(np.asarray(x, dtype=float) + 0.0)
+
+
+# %% ../nbs/04_mtkb.ipynb #c53
+class AskTell(Asks):
+    """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
+
+    Attributes
+    ----------
+    history : History
+        Every round that was told.
+    """
+
+    def _observe(self, x: Array, y: Array) -> None:
+        """Learn from one experiment."""
+        raise NotImplementedError
 
     def tell(self, x: ArrayLike, y: ArrayLike) -> None:
         """Report what was seen.
@@ -654,17 +672,8 @@ class AskTell:
         for column, entry in zip(vars(self.history).values(), (x, y, *plan), strict=True):
             column.append(entry)
 
-    @property
-    def pending(self) -> list[Array]:
-        """Points (d,) that were asked for and not yet told."""
-        return self._plans.points()
 
-    def forget(self, x: ArrayLike) -> None:
-        """Stop waiting for the result of x; nothing happens if it was not pending."""
-        self._plans.take(np.asarray(x, dtype=float) + 0.0)
-
-
-# %% ../nbs/04_mtkb.ipynb #c53
+# %% ../nbs/04_mtkb.ipynb #c54
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
 
@@ -699,18 +708,11 @@ def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
     return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
 
 
-# %% ../nbs/04_mtkb.ipynb #c55
-class Optimist(Bandit):
-    """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
+# %% ../nbs/04_mtkb.ipynb #c56
+class Learner(Bandit):
+    """A bandit with a posterior of everything told, which is also a witness of the norm."""
 
-    _states: list[Any]
     _posterior: Posterior
-    _imagined: tuple[Any, float] | None = None
-
-    @property
-    def beta(self) -> float:
-        """The radius of the confidence band now."""
-        raise NotImplementedError
 
     @property
     def posterior(self) -> Posterior:
@@ -730,6 +732,19 @@ class Optimist(Bandit):
     def refuted(self) -> bool:
         """Whether what was told so far refutes the norm bound."""
         return self.norm_lower_bound > self.norm_bound * (1 + 1e-6)
+
+
+# %% ../nbs/04_mtkb.ipynb #c57
+class Optimist(Learner):
+    """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
+
+    _states: list[Any]
+    _imagined: tuple[Any, float] | None = None
+
+    @property
+    def beta(self) -> float:
+        """The radius of the confidence band now."""
+        raise NotImplementedError
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         state, inflation = self._imagine_pending()
@@ -760,7 +775,7 @@ class Optimist(Bandit):
         self._imagined = None
 
 
-# %% ../nbs/04_mtkb.ipynb #c56
+# %% ../nbs/04_mtkb.ipynb #c58
 class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 

@@ -277,6 +277,9 @@ def test_domains_refuse_nonsense():
             call()
     with pytest.raises(ValueError, match="box"):
         MTKB(KERNEL, Box([[0, 1]]), noise_std=0.1, norm_bound=1.0).tell([1.5], [0, 0])
+    for score, name in ((Chebyshev(reference=[0, 0, 0]), "reference"), (Linear(weights=[1, 1, 1]), "weights")):
+        with pytest.raises(ValueError, match=name):
+            MTKB(KERNEL, Finite(GRID), scalarization=score, noise_std=0.1, norm_bound=1.0)
     with pytest.raises(TypeError, match="domain"):
         MTKB(KERNEL, GRID, noise_std=0.1, norm_bound=1.0)
     with pytest.raises(ValueError, match="weights"):

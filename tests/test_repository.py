@@ -27,7 +27,7 @@ PICTURES = ["matplotlib", "ipywidgets", "IPython"]
 
 
 def code_lines(code: str) -> int:
-    """The lines of a cell, without blank ones, comments' own lines and all but the first line of a docstring."""
+    """The lines of a cell, without blank ones and docstrings."""
     lines = len([line for line in code.splitlines() if line.strip()])
     try:
         tree = ast.parse(code)
@@ -35,7 +35,7 @@ def code_lines(code: str) -> int:
         return lines
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     documented = [node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node)]
-    strings = [text for node in documented for text in ast.get_source_segment(code, node.body[0]).splitlines()[1:]]
+    strings = [text for node in documented for text in ast.get_source_segment(code, node.body[0]).splitlines()]
     return lines - len([line for line in strings if line.strip()])
 
 
