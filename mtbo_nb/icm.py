@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -262,7 +263,7 @@ class DecoupledCarrier:
 
     def norm(self) -> Array:
         """Spectral norms (N,), eq (6)."""
-        return np.max([np.max(b.xi[:, None] * b.var, axis=0) for b in self.banks], axis=0)
+        return reduce(np.maximum, [(b.xi[:, None] * b.var).max(axis=0) for b in self.banks])
 
 
 # %% ../nbs/06_icm.ipynb #c31

@@ -18,8 +18,10 @@ Array = NDArray[np.float64]
 # %% auto #0
 __all__ = [
     "Array",
+    "as_real",
     "as_points",
     "as_nonnegative",
+    "as_count",
     "as_positive",
     "as_psd",
     "Comparable",
@@ -38,6 +40,17 @@ __all__ = [
 
 
 # %% ../nbs/00_kernels.ipynb #c5
+def as_real(name: str, value: Any) -> Array:
+    """Real numbers as an array of their own (a copy: what the caller does with his is his affair), or a TypeError."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of real numbers, got {value!r:.60}") from None
+
+
+# %% ../nbs/00_kernels.ipynb #c6
 def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     """Points as a finite (t, d) array, or a ValueError that says what came instead.
 
@@ -50,10 +63,7 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     d : int, optional
         The number of columns that is expected.
     """
-    try:
-        points = np.asarray(X, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, got {type(X).__name__}") from None
+    points = as_real(name, X)
     if points.ndim != 2 or points.shape[1] == 0 or (d is not None and points.shape[1] != d):
         raise ValueError(f"{name} must have shape (points, {'d >= 1' if d is None else d}), got {points.shape}")
     if not np.isfinite(points).all():
@@ -61,7 +71,7 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     return points
 
 
-# %% ../nbs/00_kernels.ipynb #c6
+# %% ../nbs/00_kernels.ipynb #c7
 def as_nonnegative(name: str, value: Any) -> float:
     """A finite float >= 0, or an error that names the argument."""
     try:
@@ -73,6 +83,13 @@ def as_nonnegative(name: str, value: Any) -> float:
     return number
 
 
+def as_count(name: str, value: Any) -> int:
+    """A whole number >= 1, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
 def as_positive(name: str, value: Any) -> float:
     """A finite float > 0, or an error that names the argument."""
     number = as_nonnegative(name, value)
@@ -81,7 +98,7 @@ def as_positive(name: str, value: Any) -> float:
     return number
 
 
-# %% ../nbs/00_kernels.ipynb #c8
+# %% ../nbs/00_kernels.ipynb #c9
 def as_psd(name: str, B: ArrayLike) -> Array:
     """A symmetric positive semi-definite (n, n) matrix, or an error that names the argument."""
     matrix = as_points(name, B)
@@ -97,7 +114,7 @@ def as_psd(name: str, B: ArrayLike) -> Array:
     return symmetric
 
 
-# %% ../nbs/00_kernels.ipynb #c12
+# %% ../nbs/00_kernels.ipynb #c13
 class Comparable:
     """Equal, and usable as a dictionary's key, where `_key` is equal."""
 
@@ -111,7 +128,7 @@ class Comparable:
         return hash(self._key())
 
 
-# %% ../nbs/00_kernels.ipynb #c13
+# %% ../nbs/00_kernels.ipynb #c14
 class ScalarKernel(Comparable):
     """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
 
@@ -153,15 +170,21 @@ class ScalarKernel(Comparable):
     __array_ufunc__ = None  # so that `B * k` with a numpy array comes to us
 
 
-# %% ../nbs/00_kernels.ipynb #c15
+def _as_kernel(name: str, k: Any) -> ScalarKernel:
+    if not isinstance(k, ScalarKernel):
+        raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
+    return k
+
+
+# %% ../nbs/00_kernels.ipynb #c16
 class Stationary(ScalarKernel):
     """A kernel phi(r^2) of the scaled distance; subclasses give `_phi` and `_dphi`."""
 
     lengthscale: Array
 
     def __init__(self, lengthscale: ArrayLike):
-        scale = np.atleast_1d(np.asarray(lengthscale, dtype=float))
-        if scale.ndim != 1 or not (np.isfinite(scale) & (scale > 0)).all():
+        scale = np.atleast_1d(as_real("lengthscale", lengthscale))
+        if scale.ndim != 1 or not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
             raise ValueError(f"lengthscale must be > 0, one number or one an input, got {lengthscale!r}")
         self.lengthscale = scale
 
@@ -197,7 +220,7 @@ class Stationary(ScalarKernel):
         return slope[:, :, None] * (X[:, None, :] - Z[None, :, :]) / self.lengthscale**2
 
 
-# %% ../nbs/00_kernels.ipynb #c16
+# %% ../nbs/00_kernels.ipynb #c17
 class SE(Stationary):
     """Squared exponential kernel exp(-r^2/2): functions with derivatives of every order.
 
@@ -219,7 +242,7 @@ class SE(Stationary):
         return -np.exp(-r2 / 2) / 2
 
 
-# %% ../nbs/00_kernels.ipynb #c17
+# %% ../nbs/00_kernels.ipynb #c18
 class Matern(Stationary):
     """Matern kernel: functions with nu - 1/2 derivatives.
 
@@ -260,14 +283,14 @@ class Matern(Stationary):
         return -self.nu * factor * np.exp(-a)
 
 
-# %% ../nbs/00_kernels.ipynb #c19
+# %% ../nbs/00_kernels.ipynb #c20
 class Scaled(ScalarKernel):
     """The kernel variance * k, written `variance * k`."""
 
     k: ScalarKernel
 
     def __init__(self, k: ScalarKernel, variance: float):
-        self._variance = as_positive("variance", variance) * k.variance
+        self._variance = as_positive("variance", variance) * _as_kernel("k", k).variance
         self.k = k.k if isinstance(k, Scaled) else k  # of unit variance
 
     @property
@@ -291,13 +314,13 @@ class Scaled(ScalarKernel):
         return self._variance * self.k._gradient(X, Z)
 
 
-# %% ../nbs/00_kernels.ipynb #c27
+# %% ../nbs/00_kernels.ipynb #c28
 def total(arrays: Iterable[Array]) -> Array:
     """The sum of some arrays of one shape."""
     return reduce(np.add, arrays)
 
 
-# %% ../nbs/00_kernels.ipynb #c28
+# %% ../nbs/00_kernels.ipynb #c29
 class MultiTaskKernel(Comparable):
     """A sum of separable kernels k_j(x, x') B_j; `terms` is the list of pairs (k_j, B_j).
 
@@ -309,6 +332,8 @@ class MultiTaskKernel(Comparable):
     terms: list[tuple[ScalarKernel, Array]]
 
     def __init__(self, terms: Sequence[tuple[ScalarKernel, ArrayLike]]):
+        if not isinstance(terms, Sequence) or not all(isinstance(t, Sequence) and len(t) == 2 for t in terms):
+            raise TypeError(f"terms must be a list of pairs (k, B), got {terms!r:.60}")
         if len(terms) == 0:
             raise ValueError("a multi-task kernel needs at least one term (k, B), got none")
         self.terms = [(_as_kernel("k", k), as_psd("B", B)) for k, B in terms]
@@ -354,13 +379,7 @@ class MultiTaskKernel(Comparable):
         return f"{type(self).__name__}({self.n_tasks} tasks: {', '.join(repr(k) for k, _ in self.terms)})"
 
 
-def _as_kernel(name: str, k: Any) -> ScalarKernel:
-    if not isinstance(k, ScalarKernel):
-        raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
-    return k
-
-
-# %% ../nbs/00_kernels.ipynb #c30
+# %% ../nbs/00_kernels.ipynb #c31
 class ICM(MultiTaskKernel):
     """Intrinsic coregionalization model k(x, x') B, also written `k * B`.
 
@@ -391,7 +410,7 @@ class ICM(MultiTaskKernel):
         return self.terms[0][1]
 
 
-# %% ../nbs/00_kernels.ipynb #c32
+# %% ../nbs/00_kernels.ipynb #c33
 def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     """The kernel k (omega I + (1 - omega) 11'/n): n tasks that share one function up to the level omega.
 
@@ -408,14 +427,13 @@ def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     ----------
     Chowdhury and Gopalan (2020), section 2, after Evgeniou et al. (2005).
     """
-    if not 0 <= omega <= 1:
+    if as_nonnegative("omega", omega) > 1:
         raise ValueError(f"omega must lie in [0, 1], got {omega}")
-    if n < 1 or int(n) != n:
-        raise ValueError(f"n must be a whole number >= 1, got {n}")
+    n = as_count("n", n)
     return ICM(k, omega * np.eye(n) + (1 - omega) / n)
 
 
-# %% ../nbs/00_kernels.ipynb #c35
+# %% ../nbs/00_kernels.ipynb #c36
 class Diagonal(MultiTaskKernel):
     """Unrelated tasks: diag(k_1, ..., k_n).
 
@@ -426,6 +444,8 @@ class Diagonal(MultiTaskKernel):
     """
 
     def __init__(self, kernels: Sequence[ScalarKernel]):
+        if not isinstance(kernels, Sequence):
+            raise TypeError(f"kernels must be a list of scalar kernels, got {kernels!r:.60}")
         unit = np.eye(len(kernels))
         super().__init__([(k, np.outer(e, e)) for k, e in zip(kernels, unit, strict=True)])
 

@@ -15,9 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .concentration import confidence_radius
+from .concentration import as_logdet, as_probability, confidence_radius
 from .icm import Channel, DecoupledCarrier, channels, decouples
-from .kernels import ICM, Diagonal, MultiTaskKernel, ScalarKernel, as_nonnegative, as_points, as_positive, total
+from mtbo_nb.kernels import (
+    ICM,
+    Diagonal,
+    MultiTaskKernel,
+    ScalarKernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+    total,
+)
 from .mtkb import WIDTHS, Box, Finite, InBox, OnList, Optimist
 from .regression import Carried, CoupledCarrier, Posterior, Solver, spectral_norm
 from .scalarization import Scalarization
@@ -34,6 +45,7 @@ __all__ = [
     "CoupledNystrom",
     "DecoupledNystrom",
     "make_nystrom",
+    "as_dictionary",
     "NystromPosterior",
     "nystrom_posterior",
     "StrandView",
@@ -312,6 +324,15 @@ def make_nystrom(
 
 
 # %% ../nbs/05_mtbkb.ipynb #c39
+def as_dictionary(kernel: MultiTaskKernel, dictionary: ArrayLike, d: int | None = None) -> Array:
+    """The points of a dictionary, shape (m, d), which may be none; or an error that says what came instead."""
+    if np.size(dictionary) == 0:
+        return np.zeros((0, np.shape(dictionary)[1] if np.ndim(dictionary) == 2 else d or 1))
+    points = as_points("dictionary", dictionary, d)
+    kernel.diag(points)  # do the lengthscales fit?
+    return points
+
+
 class NystromPosterior(Posterior):
     """A posterior that expresses what it was told in the span of a dictionary; made by `nystrom_posterior`.
 
@@ -325,17 +346,19 @@ class NystromPosterior(Posterior):
         A bound on the spectral norm ||G - G^||.
     """
 
-    def __init__(self, kernel: MultiTaskKernel | ScalarKernel, eta: float, dictionary: Array, tolerance: float = 0.0):
+    def __init__(
+        self, kernel: MultiTaskKernel | ScalarKernel, eta: float, dictionary: ArrayLike, tolerance: float = 0.0
+    ):
         super().__init__(kernel, eta)
-        self.dictionary, self.tolerance = dictionary, tolerance
+        self.dictionary, self.tolerance = as_dictionary(self.kernel, dictionary), tolerance
 
     def __repr__(self) -> str:
         told = f"{self.n_obs} rounds, {len(self.dictionary)} in the dictionary"
         return f"NystromPosterior({self.kernel!r}, eta={self.eta:.3g}, {told})"
 
-    def redraw(self, dictionary: Array) -> None:
-        """Replace the dictionary; what was told is kept."""
-        self.dictionary, self._solver = dictionary, None
+    def redraw(self, dictionary: ArrayLike) -> None:
+        """Replace the dictionary (m, d), which may be empty; what was told is kept."""
+        self.dictionary, self._solver = as_dictionary(self.kernel, dictionary, self._d), None
 
     @property
     def solver(self) -> Solver:
@@ -401,12 +424,9 @@ def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictio
     >>> post.mean([[0.5]]).round(2)
     array([[0.99, 0.79]])
     """
-    empty = np.size(dictionary) == 0
-    points = np.zeros((0, 1)) if empty else as_points("dictionary", dictionary)
-    post = NystromPosterior(kernel, eta, points)
-    if not empty:
-        post.kernel.diag(points)
-        post._d = points.shape[1]
+    post = NystromPosterior(kernel, eta, dictionary)
+    if np.size(dictionary):
+        post._d = post.dictionary.shape[1]
     return post
 
 
@@ -491,17 +511,17 @@ class NystromCarried(Carried):
         self.kappa, self.clipped = self.kernel.kappa(), 0
         self._rebuild()
 
-    def observe(self, j: int, y: Array) -> None:
-        """Take the outputs y (n,) of candidate j, NaN where not observed."""
+    def _take(self, j: int, y: Array) -> None:
+        """Take outputs (n,) of candidate j that were checked already, NaN where not observed."""
         self.post._file(self.X[[j]], y[None])
         if self._carrier.complete_only and np.isnan(y).any():
             self._rebuild()
         else:
             self._carrier.observe(j, y)
 
-    def redraw(self, dictionary: Array) -> None:
-        """Replace the dictionary; what was told is kept."""
-        self.post.redraw(dictionary)
+    def redraw(self, dictionary: ArrayLike) -> None:
+        """Replace the dictionary (m, d), which may be empty; what was told is kept."""
+        self.post.redraw(as_dictionary(self.kernel, dictionary, self.X.shape[1]))
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -545,19 +565,41 @@ def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -
     >>> inclusion_probability(2.0, [0.1, 0.01], eta=0.1)
     array([1. , 0.2])
     """
-    return np.minimum(q * np.asarray(norm, dtype=float) / (1.0 if eta is None else eta), 1.0)
+    norms = as_real("norm", norm)
+    if not (np.isfinite(norms).all() and (norms >= -1e-9).all()):
+        raise ValueError(f"norm must be finite and >= 0, got {norms}")
+    unit = 1.0 if eta is None else as_positive("eta", eta)
+    return np.clip(as_positive("q", q) * norms / unit, 0.0, 1.0)
 
 
 # %% ../nbs/05_mtbkb.ipynb #c60
+def _rho(epsilon: float) -> float:
+    """(1 + epsilon)/(1 - epsilon) for an accuracy strictly between 0 and 1."""
+    eps = as_positive("epsilon", epsilon)
+    if eps >= 1:
+        raise ValueError(f"epsilon must lie in (0, 1), got {epsilon}")
+    return (1 + eps) / (1 - eps)
+
+
 def paper_q(horizon: float, delta: float, epsilon: float) -> float:
     """The q of Theorem 3 for T rounds: 6 rho log(4 T/delta)/epsilon^2."""
-    return 6 * (1 + epsilon) / (1 - epsilon) * math.log(4 * horizon / delta) / epsilon**2
+    rho, price = _rho(epsilon), math.log(4 * _at_least_one("horizon", horizon) / as_probability("delta", delta))
+    return 6 * rho * price / float(epsilon) ** 2
 
 
 def theory_q(count: float, dimension: float, delta: float, epsilon: float) -> float:
     """The q that keeps one of `count` dictionaries accurate: 2 rho (1 + eps/3) log(8 (1 + d) count/delta)/eps^2."""
-    scale = 2 * (1 + epsilon) / (1 - epsilon) * (1 + epsilon / 3) / epsilon**2
-    return scale * math.log(8 * (1 + dimension) * count / delta)
+    rho, eps = _rho(epsilon), float(epsilon)
+    many = 8 * (1 + as_nonnegative("dimension", dimension)) * _at_least_one("count", count)
+    return 2 * rho * (1 + eps / 3) / eps**2 * math.log(many / as_probability("delta", delta))
+
+
+def _at_least_one(name: str, value: Any) -> float:
+    """A finite number >= 1."""
+    number = as_positive(name, value)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return number
 
 
 # %% ../nbs/05_mtbkb.ipynb #c69
@@ -593,7 +635,7 @@ def certificate_radius(
     """
     r = as_nonnegative("gap", gap) / as_positive("eta", eta)
     bias = as_nonnegative("norm_bound", norm_bound) * (math.sqrt(r) + math.sqrt(r + 4)) / 2
-    return confidence_radius(logdet + as_nonnegative("lost", lost) / eta, bias, noise_std, eta, delta)
+    return confidence_radius(as_logdet(logdet) + as_nonnegative("lost", lost) / eta, bias, noise_std, eta, delta)
 
 
 # %% ../nbs/05_mtbkb.ipynb #c75
@@ -629,8 +671,8 @@ def smallest_uniforms(counts: NDArray[Any], rng: np.random.Generator) -> Array:
 # %% ../nbs/05_mtbkb.ipynb #c87
 def doubled_horizon(t: int, horizon: int | None) -> tuple[int, float]:
     """The horizon that covers round t, and the share of delta for it; doubled from `horizon`, or from 64 if unknown."""
-    first = 64 if horizon is None else horizon
-    epoch = max(0, math.ceil(math.log2(t / first)))
+    first = 64 if horizon is None else as_count("horizon", horizon)
+    epoch = max(0, math.ceil(math.log2(as_count("t", t) / first)))
     return first * 2**epoch, 0.5 ** (epoch + (horizon is None))
 
 
@@ -642,8 +684,8 @@ class InclusionRate:
             raise ValueError(f"q must be a number >= 1, 'paper' or 'theory', got {q!r}")
         if not isinstance(q, str) and as_positive("q", q) < 1:
             raise ValueError(f"q must be at least 1, got {q}: with less even a point of full leverage may be left out")
-        if horizon is not None and (int(horizon) != horizon or horizon < 1):
-            raise ValueError(f"horizon must be a whole number of rounds >= 1, got {horizon!r}")
+        if horizon is not None:
+            as_count("horizon", horizon)
         self.q, self.horizon, self.delta, self.epsilon = q, horizon, delta, epsilon
         self.reached = horizon or 0
 
@@ -727,14 +769,6 @@ def _budget_on(domain: Finite | Box, post: NystromPosterior) -> BudgetOnList | B
 
 
 # %% ../nbs/05_mtbkb.ipynb #c93
-def _fraction(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1."""
-    number = as_positive(name, value)
-    if number >= 1:
-        raise ValueError(f"{name} must lie in (0, 1), got {value}")
-    return number
-
-
 def _one_of(name: str, value: str, allowed: Any) -> str:
     """One of the allowed words."""
     if value not in allowed:
@@ -748,8 +782,10 @@ def redraw_policy(resample: str | None, threshold: float | None, radius: str, rh
     _one_of("resample", rule, ("certified", "adaptive", "every"))
     if (rule, radius) == ("certified", "paper"):
         raise ValueError("radius 'paper' needs resample 'every' or 'adaptive', got 'certified'")
+    if rule == "every" and threshold is not None:
+        raise ValueError(f"threshold must be None for resample 'every', which waits for none, got {threshold!r}")
     default = {"certified": min(1.05, rho), "adaptive": 2.0, "every": 1.0}[rule]
-    limit = default if threshold is None or rule == "every" else as_positive("threshold", threshold)
+    limit = default if threshold is None else as_positive("threshold", threshold)
     if limit < 1 or (rule == "certified" and limit == 1):
         raise ValueError(f"threshold must be at least 1, and more for 'certified', got {threshold}")
     return rule, limit
@@ -770,7 +806,6 @@ class _Budgeted(Optimist):
         nothing = np.zeros((0, self.domain.d))
         self._posterior = NystromPosterior(self.kernel, self.eta, nothing, self.tolerance * self.eta)
         self._states = [_budget_on(self.domain, self._posterior)]
-        self._imagined = None
         self.redraws, self._passed, self._proxy = 0, 0.0, 0.0
         self.inclusion_probabilities = np.zeros(0)
 
@@ -787,7 +822,7 @@ class _Budgeted(Optimist):
     @property
     def rho(self) -> float:
         """The factor (1 + epsilon)/(1 - epsilon) of an accurate dictionary."""
-        return (1 + self.epsilon) / (1 - self.epsilon)
+        return _rho(self.epsilon)
 
     @property
     def sandwich(self) -> float:
@@ -802,20 +837,22 @@ class _Banded(_Budgeted):
     @property
     def beta(self) -> float:
         """The radius of the confidence band now."""
+        return self._radius(self._states[0].model)
+
+    def _radius(self, m: Any) -> float:
+        """The radius for a model whose dictionary is the drawn one or contains it."""
         if self.band == "certificate":
-            return self._certified(self._states[0].model)
+            return certificate_radius(m.logdet, m.lost, m.gap, self.norm_bound, self.noise_std, self.eta, self.delta)
         bias = self.norm_bound * (1 + math.sqrt((1 + self.rho * self._passed) / (1 - self.epsilon)))
         return confidence_radius(self.rho * self._proxy, bias, self.noise_std, self.eta, self.delta / 2)
-
-    def _certified(self, m: Any) -> float:
-        """The radius for the dictionary of a model."""
-        return certificate_radius(m.logdet, m.lost, m.gap, self.norm_bound, self.noise_std, self.eta, self.delta)
 
     @property
     def guarantee(self) -> str:
         """What the confidence band promises, or why it promises nothing."""
-        if self.refuted:
-            return f"none: the data refute norm_bound={self.norm_bound:g}"
+        return f"none: the data refute norm_bound={self.norm_bound:g}" if self.refuted else self._promise()
+
+    def _promise(self) -> str:
+        """What it promises if the data do not refute the norm bound."""
         certificate = self.band == "certificate"
         level, whatever = (self.delta, ", whatever the dictionary") if certificate else (self.delta / 2, "")
         accurate = "" if certificate else f", and every dictionary was {self.epsilon:g}-accurate"
@@ -831,21 +868,26 @@ class _Waiting(_Banded):
     """The same, with experiments whose results are still to come."""
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
-        if not self.pending or self.band != "certificate":
+        if not (points := self.pending):
             return super()._propose(weights)
-        state = self._with_pending()
-        inflation = 1 + sum(state.norm(x) for x in self.pending) / self.eta
-        beta = math.sqrt(inflation) * self._certified(state.model)
-        for x in self.pending:
-            state.imagine(x)
+        state, beta = self._imagine(points)
         x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
         return x, beta, value
 
-    def _with_pending(self) -> BudgetOnList | BudgetInBox:
-        """The state that would be if the pending points were in the dictionary."""
+    def _imagine(self, points: list[Array]) -> tuple[BudgetOnList | BudgetInBox, float]:
+        """The state with the points in the dictionary and their outcomes imagined, and its radius."""
+        state = self._joined(points)
+        inflation = 1 + sum(state.norm(x) for x in points) / self.eta
+        beta = math.sqrt(inflation) * self._radius(state.model)
+        for x in points:
+            state.imagine(x)
+        return state, beta
+
+    def _joined(self, points: list[Array]) -> BudgetOnList | BudgetInBox:
+        """The state that would be if the points were in the dictionary."""
         post = copy.copy(self._posterior)
         post.data = copy.deepcopy(post.data)
-        post.redraw(np.vstack([self.dictionary, *(x[None] for x in self.pending)]))
+        post.redraw(np.vstack([self.dictionary, *(x[None] for x in points)]))
         return _budget_on(self.domain, post)
 
 
@@ -866,7 +908,6 @@ class _Drawing(_Waiting):
         if self.resample != "certified" and seen.any():
             self._passed += float(state.stale(x[None])[0][0]) / self.eta
         state.observe(x, y)
-        self._imagined = None
         if self.sandwich > self.threshold if self.resample == "certified" else self.drift >= self.threshold:
             self._redraw()
 
@@ -915,7 +956,8 @@ class MTBKB(_Drawing):
         accumulated variance passes `threshold`; or in every round, as Algorithm 2 does. By default "certified", with
         `radius="paper"` "every".
     threshold : float >= 1, optional
-        By default 1.05 for "certified" (and at most rho), 2 for "adaptive". Larger means fewer redraws.
+        By default 1.05 for "certified" (and at most rho), 2 for "adaptive", for "every" there is none. Larger means
+        fewer redraws.
     inclusion : {"scaled", "paper"}
         Inclusion probabilities with the variance in units of eta, or as printed.
 
@@ -977,7 +1019,8 @@ class MTBKB(_Drawing):
     ):
         options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
         super().__init__(kernel, domain, **options, eta=eta, delta=delta, width=width, seed=seed)
-        self.epsilon = _fraction("epsilon", epsilon)
+        _rho(epsilon)  # is it an accuracy?
+        self.epsilon = float(epsilon)
         self.band = _one_of("radius", radius, ("certificate", "paper"))
         self.resample, self.threshold = redraw_policy(resample, threshold, radius, self.rho)
         self.scaled = _one_of("inclusion", inclusion, ("scaled", "paper")) == "scaled"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from mtbo_nb.concentration import (
     mixture_grid,
     tight_radius,
 )
-from .kernels import MultiTaskKernel, ScalarKernel, as_nonnegative, as_points, as_positive
+from .kernels import MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_points, as_positive, as_real
 from .regression import Posterior, as_multitask, as_outputs, carry, posterior, spectral_norm
 from .scalarization import Chebyshev, Linear, Scalarization, as_weights
 
@@ -52,7 +52,7 @@ __all__ = [
     "History",
     "Radius",
     "Plans",
-    "as_count",
+    "as_generator",
     "as_fixed",
     "Asks",
     "AskTell",
@@ -79,6 +79,7 @@ class Finite:
         if not len(self.X):
             raise ValueError("X must hold at least one candidate, got none")
         self.d = self.X.shape[1]
+        self.slack = np.zeros(self.d)  # how far a told point may be from the one that was asked for
         self._number = {x.tobytes(): j for j, x in reversed(list(enumerate(self.X)))}
         self._tolerance = 1e-9 * np.maximum(np.ptp(self.X, axis=0), np.abs(self.X).max(axis=0))
 
@@ -97,7 +98,7 @@ class Finite:
 
     def snap(self, x: Array) -> Array:
         """The candidate that x is, to rounding."""
-        return self.X[self.number(x)]
+        return self.X[self.number(x)].copy()
 
 
 # %% ../nbs/04_mtkb.ipynb #c8
@@ -120,6 +121,7 @@ class Box:
         if maximiser not in ("sobol", "direct"):
             raise ValueError(f"maximiser must be 'sobol' or 'direct', got {maximiser!r}")
         self.maximiser, self.d = maximiser, len(self.bounds)
+        self.slack = 0.01 * np.ptp(self.bounds, axis=1)  # how far a told point may be from the one that was asked for
 
     def __repr__(self) -> str:
         return f"Box({self.bounds.tolist()})"
@@ -164,16 +166,20 @@ class Moments:
 
 
 # %% ../nbs/04_mtkb.ipynb #c12
-class Width(Protocol):
+class Width:
     """A rule for the upper confidence bound of a score."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
         """The bound (s,) for the score s with weights w, from moments m."""
-        ...
+        raise NotImplementedError
+
+    def ranking(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
+        """Valid bounds (s,) that equal `value` wherever the maximum could be, and may be cheaper."""
+        return self.value(s, w, beta, m)
 
     def slopes(self, s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
-        """Its derivatives in the mean (s, n) and in the covariance (s, n, n)."""
-        ...
+        """The derivatives of `value` in the mean (s, n) and in the covariance (s, n, n)."""
+        raise NotImplementedError
 
 
 def _root(variance: Array) -> Array:
@@ -182,7 +188,7 @@ def _root(variance: Array) -> Array:
 
 
 # %% ../nbs/04_mtkb.ipynb #c13
-class Spectral:
+class Spectral(Width):
     """The paper's bound, eq (2): s(mu) + L beta ||Gamma||^(1/2)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
@@ -196,7 +202,7 @@ class Spectral:
 
 
 # %% ../nbs/04_mtkb.ipynb #c15
-class Directional:
+class Directional(Width):
     """The bound of each output, or of the weighted sum, with its own standard deviation; never above eq (2)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
@@ -264,22 +270,22 @@ def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
 
 
 # %% ../nbs/04_mtkb.ipynb #c24
-class Ellipsoid:
+class Ellipsoid(Width):
     """The largest score in the confidence ellipsoid (Chebyshev; for linear scores the directional bound is that)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
-        """Exact for every point that could be the maximiser, and the valid componentwise bound for the others."""
         bounds = Directional().value(s, w, beta, m)
-        if isinstance(s, Linear):
-            return bounds
-        best, cov = -np.inf, m.cov
-        order = np.argsort(-bounds)
-        if len(w) == 2:
-            return np.minimum(bounds, self._exact(s, w, beta, m.mean, cov))
-        for j in order:
+        return bounds if isinstance(s, Linear) else np.minimum(bounds, self._exact(s, w, beta, m.mean, m.cov))
+
+    def ranking(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
+        """Exact for every point that could be the maximiser, and the valid componentwise bound for the others."""
+        if isinstance(s, Linear) or len(w) <= 2:
+            return self.value(s, w, beta, m)
+        bounds, best, mean, cov = Directional().value(s, w, beta, m), -np.inf, m.mean, m.cov
+        for j in np.argsort(-bounds):
             if bounds[j] <= best:
                 break
-            bounds[j] = min(bounds[j], self._exact(s, w, beta, m.mean[j : j + 1], cov[j : j + 1])[0])
+            bounds[j] = min(bounds[j], self._exact(s, w, beta, mean[j : j + 1], cov[j : j + 1])[0])
             best = max(best, bounds[j])
         return bounds
 
@@ -390,12 +396,12 @@ class OnList:
 
     def observe(self, x: Array, y: Array) -> None:
         """Take the outputs y (n,) at the candidate x."""
-        self.model.observe(self.domain.number(x), y)
+        self.model._take(self.domain.number(x), y)
 
     def imagine(self, x: Array) -> None:
         """Take the outputs that are expected at x."""
         j = self.domain.number(x)
-        self.model.observe(j, self.model.mean[j].copy())
+        self.model._take(j, self.model.mean[j].copy())
 
     def norm(self, x: Array) -> float:
         """The spectral norm of the covariance at x."""
@@ -405,7 +411,7 @@ class OnList:
         self, width: Width, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
     ) -> tuple[Array, float]:
         """The maximiser of an acquisition, and its value there."""
-        values = width.value(s, w, beta, self.model)
+        values = width.ranking(s, w, beta, self.model)
         j = first_best(values)
         return self.domain.X[j].copy(), float(values[j])
 
@@ -435,7 +441,7 @@ class InBox:
         """The maximiser of an acquisition, and its value there."""
 
         def value(X: Array) -> Array:
-            return width.value(s, w, beta, Moments(*self.model.moments(X)))
+            return width.ranking(s, w, beta, Moments(*self.model.moments(X)))
 
         def slope(X: Array) -> tuple[Array, Array]:
             mean, cov, dmean, dcov = self.model.gradients(X)
@@ -542,11 +548,15 @@ class Plans:
         """File the plan behind x (d,)."""
         self._waiting.setdefault(x.tobytes(), []).append(plan)
 
-    def take(self, x: Array) -> tuple[Array, float, float] | None:
-        """The oldest plan behind x, which is pending no more; None if there is none."""
-        plans = self._waiting.get(key := x.tobytes())
-        if plans is None:
-            return None
+    def take(self, x: Array, slack: Array) -> tuple[Array, float, float] | None:
+        """The oldest plan behind x, or behind a point within `slack` of it, pending no more; None if there is none."""
+        key = x.tobytes()
+        if key not in self._waiting:
+            near = [p for p in self.points() if (np.abs(p - x) <= slack).all()]
+            if not near:
+                return None
+            key = min(near, key=lambda p: float(np.linalg.norm(p - x))).tobytes()
+        plans = self._waiting[key]
         plan = plans.pop(0)
         if not plans:
             del self._waiting[key]
@@ -558,11 +568,12 @@ class Plans:
 
 
 # %% ../nbs/04_mtkb.ipynb #c51
-def as_count(name: str, value: Any) -> int:
-    """A whole number >= 1, or an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-    return int(value)
+def as_generator(seed: Any) -> np.random.Generator:
+    """The generator made from a seed, or a ValueError that names the argument."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"seed must be None, a whole number >= 0 or a Generator, got {seed!r} ({error})") from None
 
 
 def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
@@ -585,7 +596,7 @@ class Asks:
         self.domain, self.n_tasks, self.scalarization = domain, n_tasks, scalarization
         self.history = History()
         self._plans = Plans()
-        self.rng = np.random.default_rng(seed)
+        self.rng = as_generator(seed)
         scalarization(
             np.zeros(n_tasks), scalarization.sample_weights(n_tasks, np.random.default_rng(0))
         )  # do they fit?
@@ -612,11 +623,12 @@ class Asks:
         array, shape (d,) or, with q, (q, d)
         """
         size, fixed = as_count("q", 1 if q is None else q), as_fixed(weights, self.n_tasks)
-        xs = [self._ask(fixed) for _ in range(size)]
+        draw = self.scalarization.sample_weights
+        wanted = [draw(self.n_tasks, self.rng) if fixed is None else fixed for _ in range(size)]
+        xs = [self._ask(w) for w in wanted]
         return xs[0] if q is None else np.array(xs)
 
-    def _ask(self, fixed: Array | None) -> Array:
-        w = self.scalarization.sample_weights(self.n_tasks, self.rng) if fixed is None else fixed
+    def _ask(self, w: Array) -> Array:
         x, beta, value = self._propose(w)
         self._plans.add(x, (w, beta, value))
         return x
@@ -627,8 +639,10 @@ class Asks:
         return self._plans.points()
 
     def forget(self, x: ArrayLike) -> None:
-        """Stop waiting for the result of x; nothing happens if it was not pending."""
-        self._plans.take(np.asarray(x, dtype=float) + 0.0)
+        """Stop waiting for the result of x (d,); a ValueError if it is not pending."""
+        one = as_points("x", as_real("x", x)[None], self.domain.d)[0] + 0.0
+        if self._plans.take(one, self.domain.slack) is None:
+            raise ValueError(f"x must be pending, got {one}; pending are {self.pending}")
 
 
 # %% ../nbs/04_mtkb.ipynb #c53
@@ -651,7 +665,8 @@ class AskTell(Asks):
         Parameters
         ----------
         x : array_like, shape (d,) or (q, d)
-            Where; any point of the domain.
+            Where; any point of the domain. On a box, a point within 1 % of a pending one (a recipe that was rounded) is
+            its result.
         y : array_like, shape (n,) or (q, n)
             The outputs, NaN where one was not measured.
 
@@ -660,14 +675,14 @@ class AskTell(Asks):
         ValueError, TypeError
             For a point outside the domain, a wrong number of outputs or an infinity; nothing has changed then.
         """
-        one = np.ndim(x) <= 1
-        X = as_points("x", np.atleast_1d(np.asarray(x))[None] if one else x, self.domain.d)
-        Y = as_outputs(np.atleast_1d(np.asarray(y))[None] if one else y, (len(X), self.n_tasks))
+        one = as_real("x", x).ndim <= 1
+        X = as_points("x", np.atleast_1d(as_real("x", x))[None] if one else x, self.domain.d)
+        Y = as_outputs("y", np.atleast_1d(as_real("y", y))[None] if one else y, (len(X), self.n_tasks))
         for row, outputs in zip([self.domain.snap(row) for row in X], Y, strict=True):
             self._tell(row, outputs)
 
     def _tell(self, x: Array, y: Array) -> None:
-        plan = self._plans.take(x) or (np.full(self.n_tasks, np.nan), np.nan, np.nan)
+        plan = self._plans.take(x, self.domain.slack) or (np.full(self.n_tasks, np.nan), np.nan, np.nan)
         self._observe(x, y)
         for column, entry in zip(vars(self.history).values(), (x, y, *plan), strict=True):
             column.append(entry)
@@ -696,7 +711,7 @@ class Bandit(AskTell):
         self.noise_std, self.norm_bound = as_nonnegative("noise_std", noise_std), as_positive("norm_bound", norm_bound)
         self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
         self.delta = as_probability("delta", delta)
-        if width not in WIDTHS:
+        if not isinstance(width, str) or width not in WIDTHS:
             raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
         if width == "ellipsoid" and not isinstance(self.scalarization, Linear | Chebyshev):
             raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {self.scalarization!r}")
@@ -716,7 +731,7 @@ class Learner(Bandit):
 
     @property
     def posterior(self) -> Posterior:
-        """Estimate and uncertainty from everything told so far, at any point."""
+        """Estimate and uncertainty from everything told so far, at any point; to read, not to update."""
         return self._posterior
 
     @property
@@ -770,7 +785,7 @@ class Optimist(Learner):
         self._imagined = state, inflation + self._states[0].norm(x) / self.eta
 
     def forget(self, x: ArrayLike) -> None:
-        """Stop waiting for the result of x; nothing happens if it was not pending."""
+        """Stop waiting for the result of x (d,); a ValueError if it is not pending."""
         super().forget(x)
         self._imagined = None
 
@@ -850,6 +865,7 @@ class MTKB(Optimist):
         self.radius = Radius(radius, self.norm_bound, self.noise_std, self.eta, self.delta)
         self._states = [on_domain(domain, self.kernel, ridge) for ridge in self.radius.ridges]
         self._posterior = Posterior(self.kernel, self.eta)
+        self._posterior.read_only = True
 
     @property
     def beta(self) -> float:

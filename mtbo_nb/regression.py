@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk
 
-from .kernels import ICM, MultiTaskKernel, ScalarKernel, as_points, as_positive, total
+from .kernels import ICM, MultiTaskKernel, ScalarKernel, as_points, as_positive, as_real, total
 
 Array = NDArray[np.float64]
 
@@ -59,16 +59,15 @@ def site_covariance(kernel: MultiTaskKernel, X: Array, i: Any, Z: Array, j: Any)
 
 
 # %% ../nbs/01_regression.ipynb #c21
-def as_outputs(Y: ArrayLike, shape: tuple[int, int]) -> Array:
+def as_outputs(name: str, Y: ArrayLike, shape: tuple[int, int]) -> Array:
     """Outputs as a (t, n) array; NaN marks what was not observed, infinities are refused."""
-    try:
-        values = np.asarray(Y, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"Y must be an array of numbers, got {type(Y).__name__}") from None
+    values = as_real(name, Y)
     if values.shape != shape:
-        raise ValueError(f"Y must have shape {shape} (points, outputs), got {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError("Y must be finite, or NaN where an output was not observed; got an infinity")
+        raise ValueError(f"{name} must have shape {shape} (points, outputs), got {values.shape}")
+    if (np.abs(values) > 1e100).any():  # infinities, and what would overflow when squared
+        raise ValueError(
+            f"{name} must be finite, or NaN where an output was not observed; got {np.nanmax(np.abs(values))}"
+        )
     return values
 
 
@@ -99,7 +98,7 @@ class Observations:
 
     def add(self, X: Array, Y: Array) -> None:
         """Store rows that were checked at the door."""
-        for x, y in zip(X + 0.0, Y.copy(), strict=True):  # + 0.0 turns -0.0 into 0.0 and copies
+        for x, y in zip(X + 0.0, Y.copy(), strict=True):  # + 0.0 turns -0.0 into 0.0; both are copies
             row = self._number.setdefault(x.tobytes(), len(self._points))
             if row == len(self._points):
                 self._points.append(x)
@@ -306,6 +305,8 @@ def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
 class Told:
     """What was told so far, and a solver that catches up with it when it is asked."""
 
+    read_only = False
+
     def __init__(self, kernel: MultiTaskKernel | ScalarKernel, eta: float):
         self.kernel, self.eta = as_multitask(kernel), as_positive("eta", eta)
         self.data = Observations(self.kernel.n_tasks)
@@ -320,8 +321,10 @@ class Told:
 
     def update(self, X: ArrayLike, Y: ArrayLike) -> Self:
         """Tell outputs Y (t, n), NaN where not observed, at the points X (t, d). Returns the posterior itself."""
+        if self.read_only:
+            raise RuntimeError("this posterior belongs to an optimiser: tell the optimiser, so that all of it learns")
         points = as_points("X", X, self._d)
-        outputs = as_outputs(Y, (len(points), self.kernel.n_tasks))
+        outputs = as_outputs("Y", Y, (len(points), self.kernel.n_tasks))
         self.kernel.diag(points)  # a lengthscale of the wrong size is noticed here, before anything is stored
         self._file(points, outputs)
         return self
@@ -470,6 +473,16 @@ class Sites:
         )
         return blocks.reshape(len(points), len(self))
 
+    def matrix(self) -> Array:
+        """Prior covariance of all sites, shape (M, M); each scalar kernel is evaluated once."""
+        N, n = len(self.X), self.n
+        blocks = np.zeros((N, n, N, n))
+        for k, B in self.kernel.terms:
+            values = k._cross(self.X, self.X)
+            for i, j in zip(*np.nonzero(B), strict=True):
+                blocks[:, i, :, j] += B[i, j] * values
+        return blocks.reshape(N * n, N * n)
+
     def variance(self) -> Array:
         """Prior variance of every site, shape (M,)."""
         return np.einsum("sii->si", self.kernel.diag(self.X)).ravel().copy()
@@ -519,7 +532,8 @@ class Delayed:
 
     def __init__(self, sites: Any, ridges: Array):
         self.M = len(sites)
-        self.C = np.repeat(sites.cross(np.arange(self.M))[None], len(ridges), axis=0)  # upper triangles are kept
+        prior = sites.matrix()[None]
+        self.C = prior if len(ridges) == 1 else np.repeat(prior, len(ridges), axis=0)  # upper triangles are kept
         self.V = np.zeros((len(ridges), self.block, self.M))
         self.used = 0
 
@@ -625,7 +639,9 @@ class CoupledCarrier:
         for i in np.flatnonzero(~np.isnan(y)).tolist():
             site = j * self.n + i
             column = self.engine.column(site)
-            d = float(floored(column[0, site].clip(0) + self.eta, self.prior[site]))
+            d = float(column[0, site]) + self.eta
+            if d < 1e-14 * self.prior[site]:
+                d = float(floored(d, self.prior[site]))
             surprise = y[i] - self._mean[j, i]
             self._mean += (surprise / d * column[0]).reshape(self._mean.shape)
             row = column / np.sqrt(d)
@@ -673,8 +689,14 @@ class Carried:
         self.told: list[tuple[int, Array]] = []
         self._carrier = make_carrier(kernel, eta, X, True)
 
-    def observe(self, j: int, y: Array) -> None:
-        """Take the outputs y (n,) of candidate j, NaN where not observed."""
+    def observe(self, j: int, y: ArrayLike) -> None:
+        """Take the outputs y (n,) of candidate j >= 0, NaN where not observed."""
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < len(self.X):
+            raise ValueError(f"j must be the number of a candidate, 0 to {len(self.X) - 1}, got {j!r}")
+        self._take(int(j), as_outputs("y", np.reshape(y, (1, -1)), (1, self.kernel.n_tasks))[0])
+
+    def _take(self, j: int, y: Array) -> None:
+        """Take outputs that were checked already."""
         if self._carrier.complete_only and np.isnan(y).any():
             self._carrier = make_carrier(self.kernel, self.eta, self.X, False)
             for earlier in self.told:
@@ -744,4 +766,7 @@ def carry(kernel: MultiTaskKernel | ScalarKernel, eta: float, X: ArrayLike) -> C
     -----
     Memory is bounded by `MEMORY` bytes a kernel and known before it is taken.
     """
-    return Carried(as_multitask(kernel), as_positive("eta", eta), as_points("X", X))
+    points = as_points("X", X)
+    if not len(points):
+        raise ValueError("X must hold at least one candidate, got none")
+    return Carried(as_multitask(kernel), as_positive("eta", eta), points)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import data, kernels
 
 from mtbo_nb.baselines import ITBKB, ITKB, MOBO, Beside, Componentwise, Draws, RandomSearch, SobolSearch, independent
-from mtbo_nb.concentration import confidence_radius
+from mtbo_nb.concentration import DataRadius, confidence_radius
 from mtbo_nb.kernels import ICM, LMC, SE, Diagonal, Matern, similar_tasks
 from mtbo_nb.mtkb import MTKB, Box, Finite, Moments
 from mtbo_nb.regression import posterior
@@ -203,7 +203,59 @@ def test_small_and_flat_domains(name, domain):
     assert len(opt.history) == 3
 
 
+NINE = SE(0.3) * np.eye(9)
+EVERY = {"itkb": ITKB, "itbkb": ITBKB}
+
+
+@pytest.mark.parametrize("cls", EVERY.values(), ids=EVERY)
+def test_a_bound_on_each_output_is_not_refuted_by_many_outputs(cls):
+    """Nine outputs k(., 1/2), each of norm 1: their joint norm 3 is no witness against 1.05, and 0.5 is refuted."""
+    told = np.repeat(SE(0.3)(GRID, [[0.5]]), 9, axis=1)
+    opt, small = (cls(NINE, Finite(GRID), norm_bound=b, noise_std=0.01) for b in (1.05, 0.5))
+    assert opt.norm_lower_bound == 0 and not opt.refuted
+    opt.tell(GRID, told)
+    assert 0.8 < opt.norm_lower_bound <= 1 and not opt.refuted and "none" not in opt.guarantee
+    told[:, 1:] = np.nan  # one output is enough for a refutation, wherever it stands
+    small.tell(GRID, told[:, ::-1])
+    assert small.refuted and small.guarantee == "none: the data refute norm_bound=0.5"
+
+
+@given(kernel=kernels(max_tasks=3), drawn=st.data())
+@settings(max_examples=25)
+def test_the_lower_bound_is_that_of_the_single_tasks(kernel, drawn):
+    X, rounds, Y = drawn.draw(data(kernel.n_tasks))
+    opt = ITKB(kernel, Finite(X), noise_std=0.3, norm_bound=1.0, eta=0.1, delta=0.2)
+    opt.tell(X[rounds], Y)
+    found = [0.0]
+    for j in range(kernel.n_tasks):
+        alone = LMC([(k, [[B[j, j]]]) for k, B in kernel.terms])
+        evidence = DataRadius(alone, 1.0, 0.3, 0.1, 0.2 / kernel.n_tasks)
+        found.append(evidence.update(X[rounds], Y[:, [j]]).norm_lower_bound)
+    assert opt.norm_lower_bound == pytest.approx(max(found), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("cls", EVERY.values(), ids=EVERY)
+def test_the_public_face_is_complete(cls):
+    opt = play(cls(K, Finite(GRID), noise_std=0.1, norm_bound=2.0, delta=0.05, seed=0), 3)
+    assert (opt.norm_bound, opt.delta, opt.noise_std, opt.width) == (2.0, 0.05, 0.1, "spectral")
+    assert opt.eta == pytest.approx(0.01) and opt.norm_lower_bound >= 0 and opt.refuted in (True, False)
+    for option in ({"width": "directional"}, {"sketch": 3}):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{min(option)}'"):
+            cls(K, Finite(GRID), noise_std=0.1, norm_bound=2.0, **option)
+
+
+@pytest.mark.parametrize("radius", ["certificate", "paper"])
+@pytest.mark.parametrize("domain", [Finite(GRID), Box([[0, 1]])], ids=["list", "box"])
+def test_batches_of_dictionaries_spread(radius, domain):
+    opt = play(ITBKB(K, domain, noise_std=0.1, norm_bound=2.0, radius=radius, seed=0), 3)
+    assert len(np.unique(opt.ask(4).round(6), axis=0)) == 4
+    assert opt.history.beta[-1] < [plan for plans in opt._plans._waiting.values() for plan in plans][-1][1]
+
+
 def test_wrong_arguments_are_named():
+    for name, value in (("norm_bound", -1.0), ("delta", 2.0), ("eta", 0.0)):
+        with pytest.raises(ValueError, match=rf"^{name} must"):
+            ITBKB(K, Finite(GRID), **{"noise_std": 0.1, "norm_bound": 1.0, name: value})
     with pytest.raises(ValueError, match="acquisition"):
         MOBO(K, Finite(GRID), acquisition="ei", noise_std=0.1)
     with pytest.raises(ValueError, match="norm_bound"):

@@ -143,6 +143,55 @@ def test_other_bad_arguments():
         squared_deviation([1.0], [1.0], [1.0], [0.9], 0.1, 0.1)
 
 
+GOOD = {
+    confidence_radius: {"logdet": 1.0, "norm_bound": 1.0} | SETTINGS,
+    tight_radius: {"logdet": 1.0, "norm_bound": 1.0} | SETTINGS,
+    nystrom_confidence_radius: {"logdet_proxy": 1.0, "norm_bound": 1.0, "epsilon": 0.5} | SETTINGS,
+    worst_case_regret: {"T": 5, "gain": 1.0, "norm_bound": 1.0, "kappa": 1.0, "lipschitz": 1.0} | SETTINGS,
+    data_radius: {name: [v] for name, v in (("quads", 0.1), ("logdets", 0.1), ("ridges", 0.1), ("weights", 1.0))}
+    | {"norm_bound": 1.0, "noise_std": 0.1, "delta": 0.1},
+    max_information_gain: {"kernel": SE(0.2), "domain": [[0.0], [1.0]], "T": 2, "eta": 0.1},
+    information_gain: {"kernel": SE(0.2), "X": [[0.0], [1.0]], "eta": 0.1},
+    regret_bound: {"radii": [1.0], "variances": [1.0], "lipschitz": 1.0},
+    mixture_grid: {"norm_bound": 1.0, "noise_std": 0.1, "eta": 0.1},
+}
+
+
+@pytest.mark.parametrize("f", GOOD, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("wrong", ["a", None, object(), [[1.0], [2.0, 3.0]]], ids=["text", "none", "object", "ragged"])
+def test_what_is_no_number_is_named(f, wrong):
+    f(**GOOD[f])
+    for name in GOOD[f]:
+        with pytest.raises((TypeError, ValueError), match=rf"^{name} must"):
+            f(**GOOD[f] | {name: wrong})
+
+
+def test_nothing_to_learn_from_and_whole_rounds():
+    with pytest.raises(ValueError, match="domain must hold at least one point"):
+        max_information_gain(SE(0.2), np.zeros((0, 1)), T=3, eta=0.1)
+    for T in (0, 2.5, np.inf, -1):
+        with pytest.raises(ValueError, match=r"^T must be a whole number"):
+            worst_case_regret(**GOOD[worst_case_regret] | {"T": T})
+
+
+@pytest.mark.parametrize("bound", [1e200, 1e-300, 1e60, 1e-60, 1e308])
+def test_absurd_bounds_are_named_at_construction(bound):
+    with pytest.raises(ValueError, match="norm_bound"):
+        DataRadius(SE(0.2), norm_bound=bound, noise_std=0.1, eta=0.1, delta=0.1)
+    with pytest.raises(ValueError, match="norm_bound"):
+        mixture_grid(bound, 0.1, 0.1)
+
+
+def test_absurd_outputs_are_named_and_change_nothing():
+    radius = DataRadius(SE(0.2), norm_bound=1.0, noise_std=0.1, eta=0.1, delta=0.1)
+    before = radius.value
+    with pytest.raises(ValueError, match=r"^Y must"):
+        radius.update([[0.5]], [[1e160]])
+    assert radius.value == before
+    with pytest.warns(NormBoundFalsified):
+        assert np.isfinite(radius.update([[0.5]], [[1e90]]).value)
+
+
 # lemmas 2 to 6, on random kernels with a rank-deficient matrix and repeated points
 
 

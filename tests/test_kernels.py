@@ -80,6 +80,7 @@ def test_a_matrix_printed_with_six_digits_is_accepted():
     ("call", "words"),
     [
         (lambda: SE(0.0), "lengthscale must be > 0"),
+        (lambda: SE([]), "lengthscale must be > 0"),
         (lambda: SE([[0.1]]), "lengthscale"),
         (lambda: Matern(1.0, 0.1), "nu must be 0.5, 1.5 or 2.5, got 1.0"),
         (lambda: SE([0.1, 0.2, 0.3])(X), "lengthscale has 3 entries, the points have 2"),
@@ -90,8 +91,9 @@ def test_a_matrix_printed_with_six_digits_is_accepted():
         (lambda: ICM(SE(0.1), [[1, 2], [0, 1]]), "B must be symmetric"),
         (lambda: ICM(SE(0.1), [[1, 2]]), "B must be square"),
         (lambda: LMC([]), "at least one term"),
-        (lambda: similar_tasks(SE(0.1), 3, -0.1), "omega must lie in"),
+        (lambda: similar_tasks(SE(0.1), 3, -0.1), "omega must be"),
         (lambda: similar_tasks(SE(0.1), 0, 0.1), "n must be"),
+        (lambda: similar_tasks(SE(0.1), 2.0, 0.1), "n must be"),
         (lambda: -1.0 * SE(0.1), "variance must be"),
     ],
 )
@@ -101,6 +103,15 @@ def test_bad_input_names_the_argument(call, words):
 
 
 def test_wrong_types():
-    for call in (lambda: ICM("SE", np.eye(2)), lambda: Diagonal([SE(0.1), 3]), lambda: as_points("X", object())):
+    for call in (
+        lambda: ICM("SE", np.eye(2)),
+        lambda: Diagonal([SE(0.1), 3]),
+        lambda: Diagonal(SE(0.1)),
+        lambda: LMC(5),
+        lambda: LMC([1]),
+        lambda: SE("a"),
+        lambda: SE(1j),
+        lambda: as_points("X", object()),
+    ):
         with pytest.raises(TypeError):
             call()

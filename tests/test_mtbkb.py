@@ -395,6 +395,10 @@ def test_memory_is_linear_in_the_candidates():
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": 1}, "epsilon must lie in"),
         ({"horizon": 2.5}, "horizon"),
+        ({"horizon": "a"}, "horizon must be a whole number"),
+        ({"horizon": np.nan}, "horizon must be a whole number"),
+        ({"resample": "every", "threshold": 2.0}, "threshold must be None"),
+        ({"radius": "paper", "threshold": 2.0}, "threshold must be None"),
         ({"threshold": 0.5}, "threshold"),
         ({"resample": "never"}, "resample"),
         ({"inclusion": "scale"}, "inclusion"),
@@ -409,6 +413,77 @@ def test_memory_is_linear_in_the_candidates():
 def test_bad_options_name_the_argument(options, words):
     with pytest.raises(ValueError, match=words):
         MTBKB(PAIR, Finite(GRID), **{"noise_std": 0.1, "norm_bound": 1.0} | options)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (lambda: paper_q(100, 0.1, epsilon=2), "epsilon must lie in"),
+        (lambda: paper_q(0.5, 0.1, 0.5), "horizon"),
+        (lambda: paper_q(100, 2.0, 0.5), "delta"),
+        (lambda: theory_q("a", 3.0, 0.1, 0.5), "count"),
+        (lambda: theory_q(2, -1.0, 0.1, 0.5), "dimension"),
+        (lambda: theory_q(2, 3.0, 0.1, 1.0), "epsilon must lie in"),
+        (lambda: inclusion_probability(-1, [0.1], 0.1), "q must"),
+        (lambda: inclusion_probability(1, [-0.1], 0.1), "norm must"),
+        (lambda: inclusion_probability(1, "a", 0.1), "norm must"),
+        (lambda: inclusion_probability(1, [0.1], 0.0), "eta must"),
+        (lambda: certificate_radius(-1.0, 1.0, 0.1, 1.0, 0.1, 0.1, 0.1), "logdet must"),
+        (lambda: certificate_radius("a", 1.0, 0.1, 1.0, 0.1, 0.1, 0.1), "logdet must"),
+        (lambda: doubled_horizon(0, None), "t must"),
+        (lambda: doubled_horizon(1, 0), "horizon must"),
+        (lambda: NystromPosterior(PAIR, 0.1, "a"), "dictionary must"),
+    ],
+)
+def test_helpers_name_the_argument(attempt, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        attempt()
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_dictionary_that_does_not_fit_changes_nothing(carried):
+    X = np.random.default_rng(0).random((6, 2))
+    post = nystrom_posterior(PAIR, 0.1, X[:3]).update(X, np.ones((6, 2)))
+    where = NystromCarried(post, X) if carried else post
+    before = post.mean(X)
+    for bad in ("a", [[0.1]], [0.1, 0.2], [[np.nan, 0.1]]):
+        with pytest.raises((TypeError, ValueError), match="dictionary must"):
+            where.redraw(bad)
+    np.testing.assert_array_equal(post.mean(X), before)
+    where.redraw(X.tolist())
+    np.testing.assert_allclose(post.mean(X), posterior(PAIR, 0.1).update(X, np.ones((6, 2))).mean(X), atol=1e-6)
+    where.redraw([])
+    np.testing.assert_array_equal(post.mean(X), 0)
+
+
+@pytest.mark.parametrize("radius", ["certificate", "paper"])
+@pytest.mark.parametrize("domain", [Finite(GRID), Box([[0, 1]])], ids=["list", "box"])
+def test_batches_spread(radius, domain):
+    rng = np.random.default_rng(0)
+    opt = MTBKB(PAIR, domain, **SETTINGS, radius=radius, seed=0)
+    for _ in range(3):
+        opt.tell(opt.ask(), rng.standard_normal(2))
+    assert len(np.unique(opt.ask(4).round(6), axis=0)) == 4
+    assert len(opt.dictionary) <= 3  # only for the time being
+
+
+@given(seeds)
+def test_a_larger_dictionary_leaves_less_and_pending_points_cost_their_variance(seed):
+    rng = np.random.default_rng(seed)
+    F, norm = some_function(PAIR, GRID, rng)
+    opt = MTBKB(PAIR, Finite(GRID), noise_std=0.1, norm_bound=norm, eta=0.1, radius="paper", seed=seed)
+    list(play(opt, F, 8, seed))
+    points = [GRID[j] for j in rng.integers(0, 61, 3)]
+    joined = opt._joined(points)
+    assert joined.model.gap <= opt._states[0].model.gap + 1e-6 and joined.model.lost <= opt.posterior.lost + 1e-6
+    state, beta = opt._imagine(points)
+    inflation = 1 + sum(joined.norm(x) for x in points) / opt.eta
+    assert np.isclose(beta, np.sqrt(inflation) * opt.beta)
+    assert all(state.norm(x) <= opt.eta + 1e-9 for x in points)  # each has lowered its own variance
+    np.testing.assert_allclose(state.model.mean, joined.model.mean, atol=1e-6)
+    told = joined.model
+    deviation = (F - told.mean) / np.sqrt(state.model.diag)
+    assert np.abs(deviation).max() <= beta  # the band holds with the imagined variances
 
 
 def test_a_failed_tell_changes_nothing():

@@ -150,6 +150,71 @@ def test_pending_on_a_box_and_forgotten_points():
     assert not opt.pending and len(opt.history) == 2 and opt.posterior.n_obs == 2
 
 
+def test_nobody_can_change_what_was_told():
+    """What the caller does with his arrays afterwards is his affair."""
+    X, B, y, bounds, z = (
+        GRID.copy(),
+        np.array([[1.0, 0.5], [0.5, 1.0]]),
+        np.zeros(2),
+        np.array([[0.0, 1.0]]),
+        np.zeros(2),
+    )
+    opt = MTKB(SE(0.2) * B, Finite(X), scalarization=Chebyshev(z), noise_std=0.1, norm_bound=1.0, seed=0)
+    for value in (1.0, 2.0):
+        y[:] = value
+        opt.tell(opt.ask(), y)
+    X[:], B[:], y[:], z[:] = 7, 0, 9, 5
+    opt.tell([0.5], [np.nan, 1.0])  # replays what was told
+    opt.history.x[0][:] = 99
+    np.testing.assert_array_equal(opt.history.Y[:2], [[1, 1], [2, 2]])
+    np.testing.assert_allclose(opt._states[0].model.mean, opt.posterior.mean(GRID), atol=1e-9)
+    box = Box(bounds)
+    bounds[:] = 5
+    np.testing.assert_array_equal(box.bounds, [[0, 1]])
+
+
+def test_a_rounded_recipe_is_the_result_of_the_pending_one():
+    opt = MTKB(KERNEL, Box([[0, 100]]), noise_std=0.1, norm_bound=1.0, seed=0)
+    for _ in range(3):
+        opt.tell(opt.ask().round(0), [0.1, 0.2])
+    assert not opt.pending and not np.isnan(opt.history.weights).any()
+    opt.ask()
+    with pytest.raises(ValueError, match="pending"):
+        opt.forget([50.123])
+    opt.forget(opt.pending[0])
+    assert not opt.pending
+
+
+def test_a_failed_ask_leaves_nothing_behind():
+    draws = iter([[0.5, 0.5], [0.5, 0.5], [-1.0, 1.0]])
+    score = Chebyshev(weights=lambda n, rng: next(draws))
+    opt = MTKB(KERNEL, Finite(GRID), noise_std=0.1, norm_bound=1.0, seed=0)
+    opt.scalarization = score
+    with pytest.raises(ValueError, match="weights"):
+        opt.ask(3)
+    assert not opt.pending
+    for q in ("a", np.nan, [2], True, 0, 1.5):
+        with pytest.raises(ValueError, match="q must"):
+            opt.ask(q)
+
+
+def test_the_posterior_of_an_optimiser_is_read_only():
+    with pytest.raises(RuntimeError, match="tell the optimiser"):
+        MTKB(KERNEL, Finite(GRID), noise_std=0.1, norm_bound=1.0).posterior.update([[0.1]], [[1, 2]])
+
+
+def test_the_ellipsoid_is_maximised_on_a_box_with_many_outputs():
+    kernel, box = similar_tasks(SE(0.3), 4, 0.4), Box([[0, 1], [0, 1]])
+    opt = MTKB(kernel, box, width="ellipsoid", noise_std=0.1, norm_bound=2.0, seed=0)
+    opt.tell(box.sobol(8, np.random.default_rng(1)), np.random.default_rng(2).standard_normal((8, 4)))
+    w = np.array([0.4, 0.3, 0.2, 0.1])
+    _, beta, value = opt._propose(w)
+    side = np.linspace(0, 1, 41)
+    mesh = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
+    m = Moments(opt.posterior.mean(mesh), opt.posterior.cov(mesh))
+    assert value >= WIDTHS["ellipsoid"].ranking(opt.scalarization, w, beta, m).max() - 1e-6
+
+
 def test_told_without_being_asked():
     opt = MTKB(KERNEL, Finite(GRID), noise_std=0.1, norm_bound=1.0, seed=0)
     opt.tell(GRID[3:6], np.ones((3, 2)))
@@ -234,7 +299,16 @@ def test_ties_take_the_lowest_number():
     assert first_best(np.array([0.0, 1.0 - 1e-12, 1.0])) == 1
 
 
-BAD = {"noise_std": -1, "norm_bound": 0, "eta": 0.0, "delta": 0.0, "width": "x", "radius": "x", "scalarization": "x"}
+BAD = {
+    "seed": "abc",
+    "noise_std": -1,
+    "norm_bound": 0,
+    "eta": 0.0,
+    "delta": 0.0,
+    "width": "x",
+    "radius": "x",
+    "scalarization": "x",
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -250,9 +324,13 @@ def test_bad_options_name_the_argument(name):
         ([0.123], [1, 2], "x must be one of the candidates.*nearest"),
         ([0.0, 1.0], [1, 2], r"x must have shape \(points, 1\)"),
         ([np.nan], [1, 2], "x must be finite"),
-        ([0.0], [1, 2, 3], r"Y must have shape \(1, 2\)"),
-        ([0.0], [1, np.inf], "infinity"),
-        ([[0.0], [1.0]], [[1, 2]], r"Y must have shape \(2, 2\)"),
+        ([0.0], [1, 2, 3], r"y must have shape \(1, 2\)"),
+        ([0.0], [1, np.inf], "y must be finite"),
+        ([0.0], [1, 1e200], "y must be finite"),
+        ([[0.0], [0.1, 0.2]], [1, 2], "x must be an array"),
+        ([0.0], [1, 2j], "y must be an array of real"),
+        (None, [1, 2], "x must be"),
+        ([[0.0], [1.0]], [[1, 2]], r"y must have shape \(2, 2\)"),
         ([[0.0], [0.55]], [[1, 2], [1, 2]], "one of the candidates"),
     ],
 )
@@ -260,7 +338,7 @@ def test_a_failed_tell_changes_nothing(x, y, words):
     opt = MTKB(KERNEL, Finite(GRID), noise_std=0.1, norm_bound=1.0, seed=0)
     opt.tell(opt.ask(), [1.0, 2.0])
     waiting, beta = opt.ask(), opt.beta
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         opt.tell(x, y)
     assert len(opt.history) == 1 and opt.beta == beta and len(opt.pending) == 1
     opt.tell(waiting, [1.0, 2.0])

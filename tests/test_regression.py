@@ -146,6 +146,20 @@ def test_a_ridge_below_rounding_is_reported_and_gives_no_nan():
     np.testing.assert_allclose(carried.mean[:, 1].max(), 1.0, rtol=0.2)
 
 
+def test_the_carried_posterior_has_a_door():
+    X = np.zeros((2, 1)) + [[0.0], [1.0]]
+    carried = carry(SE(0.2) * np.eye(2), 0.1, X)
+    X[:] = 5
+    for j, y in [(-1, [1, 2]), (2, [1, 2]), (0.0, [1, 2]), (0, [1]), (0, [np.inf, 1]), ("a", [1, 2])]:
+        with pytest.raises(ValueError, match="j must|y must"):
+            carried.observe(j, y)
+    assert not carried.told and carried.logdet == 0
+    with pytest.raises(ValueError, match="at least one candidate"):
+        carry(SE(0.2), 0.1, np.zeros((0, 1)))
+    carried.observe(1, [1.0, 1.0])
+    np.testing.assert_allclose(carried.mean[0], 0, atol=1e-4)
+
+
 def test_edges():
     kernel = similar_tasks(SE(0.2), 3, 0.0)  # rank one
     prior = posterior(kernel, 1e-8)
