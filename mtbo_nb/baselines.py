@@ -169,7 +169,7 @@ class ITKB(Separate, MTKB):
         seed: Any = None,
     ):
         options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
-        literal = {"width": "spectral", "radius": "paper"}
+        literal: dict[str, Any] = {"width": "spectral", "radius": "paper"}
         super().__init__(independent(kernel), domain, **options, **literal, eta=eta, delta=delta, seed=seed)
         self.logdets = np.zeros(self.n_tasks)
 
@@ -289,7 +289,7 @@ class SideBySide(Separate):
             return super()._propose(weights)
         states, radii = zip(*(part._imagine(points) for part in self.parts), strict=True)
         beta = float(np.sqrt(self.n_tasks)) * max(radii)
-        x, value = self._beside(states).best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
+        x, value = self._beside(list(states)).best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
         return x, beta, value
 
 

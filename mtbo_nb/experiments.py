@@ -12,15 +12,18 @@ from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from .concentration import regret_bound
+from .kernels import as_count
 from .mtkb import MTKB, AskTell, Finite
 from .problems import PROBLEMS, Problem, paper_norm
 from .regression import carry
@@ -34,12 +37,15 @@ __all__ = [
     "COLOURS",
     "Trial",
     "drive",
+    "as_seed",
     "bound_along",
     "recipe",
     "run",
     "as_problem",
     "Table",
     "Curves",
+    "write_archive",
+    "read_archive",
     "Results",
     "trials",
     "save_curves",
@@ -75,12 +81,6 @@ class Trial:
 
 
 # %% ../nbs/10_experiments.ipynb #c6
-def _as_rounds(T: int) -> int:
-    if int(T) != T or T < 1:
-        raise ValueError(f"T must be a whole number >= 1, got {T}")
-    return int(T)
-
-
 def drive(problem: Problem, optimiser: AskTell, T: int, seed: int = 0) -> Trial:
     """Play T rounds with an optimiser, with the weights and the noise that belong to the seed.
 
@@ -108,15 +108,26 @@ def drive(problem: Problem, optimiser: AskTell, T: int, seed: int = 0) -> Trial:
     >>> drive(problem, random, T=5).regret.shape
     (5,)
     """
-    _as_rounds(T)
-    draw, noise = (np.random.default_rng([seed, stream]) for stream in (1, 2))
+    if not isinstance(optimiser, AskTell):
+        raise TypeError(f"optimiser must ask and tell, like MTKB, got {type(optimiser).__name__}")
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}")
+    rounds, draws = as_count("T", T), as_seed("seed", seed)
+    draw, noise = (np.random.default_rng([draws, stream]) for stream in (1, 2))
     listed = isinstance(optimiser.domain, Finite)
-    for _ in range(int(T)):
+    for _ in range(rounds):
         weights = optimiser.scalarization.sample_weights(optimiser.n_tasks, draw)
         x = optimiser.ask(weights=weights)
         y = problem.observe(problem.index_of(x), noise) if listed else problem.observe_at(x, noise)
         optimiser.tell(x, y)
-    return _judge(problem, optimiser, int(T))
+    return _judge(problem, optimiser, rounds)
+
+
+def as_seed(name: str, value: Any) -> int:
+    """A whole number >= 0, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number >= 0, got {value!r}")
+    return int(value)
 
 
 # %% ../nbs/10_experiments.ipynb #c8
@@ -180,7 +191,7 @@ def recipe(
     optimiser : class
         `MTKB`, `ITKB`, `MOBO`, `RandomSearch` or alike.
     norm : {"true", "paper", None}
-        The problem's norm bound, the paper's b (no bound), or no such argument.
+        The problem's norm bound, or the paper's b (no bound), for a class that takes one; None leaves it to `options`.
     reference : {"worst", None}
         "worst": Chebyshev scores, measured from the worst value of each output.
     **options
@@ -199,11 +210,18 @@ def recipe(
     return partial(_make, optimiser, norm, reference, options)
 
 
+def _takes(make: Any, name: str) -> bool:
+    """Whether a class, or one of those that its ** goes to, or a function takes an argument of that name."""
+    found = [p for each in getattr(make, "__mro__", (make,)) for p in signature(each).parameters.values()]
+    anything = not isinstance(make, type) and any(p.kind is p.VAR_KEYWORD for p in found)
+    return anything or name in {p.name for p in found}
+
+
 def _make(
     optimiser: Any, norm: str | None, reference: str | None, options: dict[str, Any], problem: Problem, seed: int
 ) -> AskTell:
     known: dict[str, Any] = {"noise_std": problem.noise_std, "seed": seed}
-    if norm is not None:
+    if norm is not None and _takes(optimiser, "norm_bound"):
         known["norm_bound"] = problem.norm_bound if norm == "true" else paper_norm(problem)
     if reference is not None:
         known["scalarization"] = Chebyshev(problem.reference)
@@ -318,13 +336,20 @@ class Curves:
 
     def wins(self, method: str, rival: str) -> int:
         """In how many trials `method` ends with the smaller average regret."""
+        for role, name in (("method", method), ("rival", rival)):
+            if name not in self.methods:
+                raise ValueError(f"{role} must be one of {', '.join(map(repr, self.methods))}, got {name!r}")
         ours, theirs = (self.average[self.methods.index(name), :, -1] for name in (method, rival))
         return int((ours < theirs).sum())
 
     def summary(self, at: Sequence[int] | None = None, what: str = "average", digits: int = 3) -> Table:
         """Mean and spread over the trials after some rounds; by default T/4, T/2 and T."""
         T = int(self.rounds[-1])
-        rounds = sorted({max(1, T // 4), max(1, T // 2), T}) if at is None else [int(t) for t in at]
+        rounds = (
+            sorted({max(1, T // 4), max(1, T // 2), T})
+            if at is None
+            else [as_count("at", t) for t in np.ravel(at).tolist()]
+        )
         if not rounds or not set(rounds) <= set(self.rounds.tolist()):
             raise ValueError(f"at must hold rounds in 1..{T} that are known, got {rounds}")
         mean, sd = (curve[:, np.searchsorted(self.rounds, rounds)] for curve in self.curves(what))
@@ -337,6 +362,25 @@ class Curves:
 
 
 # %% ../nbs/10_experiments.ipynb #c31
+def write_archive(path: str | PathLike[str], names: Mapping[str, Any], **arrays: Any) -> None:
+    """Write arrays, and names as a line of JSON, to an .npz file of exactly this name."""
+    with Path(path).open("wb") as file:  # given a name, numpy would append .npz to it
+        np.savez_compressed(file, names=np.array(json.dumps(names)), **arrays)
+
+
+def read_archive(path: str | PathLike[str], wanted: Sequence[str]) -> tuple[dict[str, Any], list[Array]]:
+    """The names and the wanted arrays of an archive, or an error that says what the file is not."""
+    with Path(path).open("rb") as file:
+        if not is_zipfile(file):
+            raise ValueError(f"path must be a file of stored results, but {path} is no .npz archive")
+    with np.load(path, allow_pickle=False) as stored:
+        missing = {"names", *wanted} - set(stored)
+        if missing:
+            raise ValueError(f"path must be a file of stored results, but {path} lacks {', '.join(sorted(missing))}")
+        return json.loads(str(stored["names"])), [stored[name] for name in wanted]
+
+
+# %% ../nbs/10_experiments.ipynb #c32
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(Curves):
     """The runs of several methods with several seeds.
@@ -370,25 +414,18 @@ class Results(Curves):
         object.__setattr__(self, "average", time_average(np.cumsum(self.regret, axis=2)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one .npz file: three arrays, and a line of JSON with the names. See `load`."""
-        names = json.dumps({"problem": self.problem, "methods": self.methods, "seeds": self.seeds})
-        np.savez_compressed(path, regret=self.regret, bayes=self.bayes, radii=self.radii, names=np.array(names))
+        """Write one .npz file, under exactly this name: three arrays, and a line of JSON with the names. See `load`."""
+        names = {"problem": self.problem, "methods": self.methods, "seeds": self.seeds}
+        write_archive(path, names, regret=self.regret, bayes=self.bayes, radii=self.radii)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Results:
         """Results that were stored with `save`."""
-        with np.load(path, allow_pickle=False) as stored:
-            missing = {"names", "regret", "bayes", "radii"} - set(stored)
-            if missing:
-                raise ValueError(
-                    f"path must be a file of stored results, but {path} lacks {', '.join(sorted(missing))}"
-                )
-            names = json.loads(str(stored["names"]))
-            arrays = [stored[name] for name in ("regret", "bayes", "radii")]
+        names, arrays = read_archive(path, ("regret", "bayes", "radii"))
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), *arrays)
 
 
-# %% ../nbs/10_experiments.ipynb #c32
+# %% ../nbs/10_experiments.ipynb #c33
 def trials(
     problem: str | Problem | Callable[[int], Problem],
     methods: Mapping[str, Callable[[Problem, int], AskTell]],
@@ -425,8 +462,8 @@ def trials(
     >>> trials("sine", {"random": recipe(RandomSearch, norm=None)}, T=10, seeds=range(3), progress=False)
     Results('sine': 1 methods, 3 trials, 10 rounds)
     """
-    chosen = tuple(int(seed) for seed in seeds)
-    _as_rounds(T)
+    chosen = tuple(as_seed("seeds", seed) for seed in seeds)
+    as_count("T", T)
     if not methods or not chosen:
         raise ValueError(f"methods and seeds must not be empty, got {len(methods)} and {len(chosen)}")
     title = as_problem(problem, chosen[0]).name
@@ -440,7 +477,7 @@ def trials(
     return Results(title, tuple(methods), chosen, regret, bayes, radii)
 
 
-# %% ../nbs/10_experiments.ipynb #c41
+# %% ../nbs/10_experiments.ipynb #c42
 def save_curves(results: Results, path: str | PathLike[str]) -> None:
     """Write a .csv: one row a method and round, with mean and deviation of the average and the Bayes regret."""
     curves = [*results.curves(), *results.curves("bayes")]
@@ -452,7 +489,7 @@ def save_curves(results: Results, path: str | PathLike[str]) -> None:
                 rows.writerow([name, t + 1, *(f"{curve[m, t]:.6g}" for curve in curves)])
 
 
-# %% ../nbs/10_experiments.ipynb #c44
+# %% ../nbs/10_experiments.ipynb #c45
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 

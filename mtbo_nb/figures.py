@@ -5,7 +5,6 @@
 # %% ../nbs/10a_figures.ipynb #c2
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .baselines import ITBKB, ITKB, MOBO, RandomSearch
-from .experiments import Curves, Results, as_problem, plot_regret, recipe
+from .experiments import Curves, Results, as_problem, plot_regret, read_archive, recipe, write_archive
 from .experiments import trials as play
 from .kernels import SE, similar_tasks
 from .mtbkb import MTBKB
@@ -351,17 +350,15 @@ class Thinned(Compared):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one small .npz file, in single precision. See `load`."""
-        names = json.dumps({"problem": self.problem, "methods": self.methods, "seeds": self.seeds})
+        names = {"problem": self.problem, "methods": self.methods, "seeds": self.seeds}
         arrays = {key: getattr(self, key).astype(np.float32) for key in ("average", "bayes", "radius")}
-        np.savez_compressed(path, rounds=self.rounds, names=np.array(names), **arrays)
+        write_archive(path, names, rounds=self.rounds, **arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Thinned:
         """Curves that were stored with `save`."""
-        with np.load(path, allow_pickle=False) as stored:
-            names = json.loads(str(stored["names"]))
-            arrays = [stored[key].astype(float) for key in ("average", "bayes", "radius")]
-            rounds = stored["rounds"]
+        names, (rounds, *curves) = read_archive(path, ("rounds", "average", "bayes", "radius"))
+        arrays = [curve.astype(float) for curve in curves]
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
 
 

@@ -711,6 +711,7 @@ class Bandit(AskTell):
         self.noise_std, self.norm_bound = as_nonnegative("noise_std", noise_std), as_positive("norm_bound", norm_bound)
         self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
         self.delta = as_probability("delta", delta)
+        mixture_grid(self.norm_bound, self.noise_std, self.eta)  # refuses numbers that would overflow later
         if not isinstance(width, str) or width not in WIDTHS:
             raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
         if width == "ellipsoid" and not isinstance(self.scalarization, Linear | Chebyshev):

@@ -27,11 +27,14 @@ from mtbo_nb.kernels import (
     SE,
     MultiTaskKernel,
     ScalarKernel,
+    as_count,
     as_nonnegative,
     as_points,
     as_positive,
+    as_real,
     similar_tasks,
 )
+from .regression import as_multitask
 
 Array = NDArray[np.float64]
 _logger = logging.getLogger(__name__)
@@ -67,6 +70,24 @@ __all__ = [
 
 
 # %% ../nbs/08_problems.ipynb #c5
+def _one_a_point(count: int, **columns: Any) -> None:
+    """Check that there are points, and that every column has as many entries."""
+    if not count:
+        raise ValueError("X must hold at least one point, got none")
+    for name, values in columns.items():
+        if len(values) != count:
+            raise ValueError(f"{name} must have one entry a point, got {len(values)} for {count} points")
+
+
+def _one_an_output(n: int, **units: ArrayLike) -> None:
+    """Check that units are finite: one number, or one an output."""
+    for name, value in units.items():
+        numbers = as_real(name, value)
+        if numbers.shape not in ((), (n,)) or not np.isfinite(numbers).all():
+            raise ValueError(f"{name} must be one finite number, or one an output, got {numbers}")
+
+
+# %% ../nbs/08_problems.ipynb #c6
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Truth:
     """A vector-valued function on a finite set of candidates.
@@ -107,9 +128,8 @@ class Truth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", as_points("X", self.X, len(self.inputs)))
         object.__setattr__(self, "F", as_points("F", self.F, len(self.outputs)))
-        for name, values in (("F", self.F), ("labels", self.labels or self.X)):
-            if len(values) != len(self.X):
-                raise ValueError(f"{name} must have one entry a point, got {len(values)} for {len(self.X)} points")
+        _one_a_point(len(self.X), F=self.F, labels=self.labels or self.X)
+        _one_an_output(len(self.outputs), offset=self.offset, scale=self.scale)
 
     @property
     def reference(self) -> Array:
@@ -123,7 +143,10 @@ class Truth:
 
     def natural(self, Y: ArrayLike) -> Array:
         """Outputs (..., n) in their own units."""
-        return np.asarray(self.offset + np.asarray(self.scale) * np.asarray(Y, dtype=float))
+        values = as_real("Y", Y)
+        if values.shape[-1:] != (len(self.outputs),):
+            raise ValueError(f"Y must have shape (..., {len(self.outputs)}), one column an output, got {values.shape}")
+        return np.asarray(np.asarray(self.offset) + np.asarray(self.scale) * values, dtype=float)
 
     def index_of(self, x: ArrayLike) -> int:
         """The number of the candidate x (d,), or a ValueError if x is none."""
@@ -142,7 +165,7 @@ class Truth:
         return self.function(as_points("x", np.atleast_2d(x), self.X.shape[1]))[0]
 
 
-# %% ../nbs/08_problems.ipynb #c6
+# %% ../nbs/08_problems.ipynb #c7
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Problem(Truth):
     """A truth together with what an optimiser is told: kernel, noise and a bound on the norm.
@@ -188,11 +211,15 @@ class Problem(Truth):
         super().__post_init__()
         as_nonnegative("noise_std", self.noise_std)
         as_positive("norm_bound", self.norm_bound)
+        if not isinstance(self.kernel, MultiTaskKernel):
+            raise TypeError(f"kernel must be a multi-task kernel such as ICM(SE(0.2), B), got {self.kernel!r}")
         if self.kernel.n_tasks != len(self.outputs):
             raise ValueError(f"kernel must have {len(self.outputs)} tasks, one an output, got {self.kernel.n_tasks}")
 
     def observe(self, j: int, rng: np.random.Generator) -> Array:
-        """A noisy experiment at candidate number j, shape (n,)."""
+        """A noisy experiment at candidate number j = 0, ..., N - 1, shape (n,)."""
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < len(self.F):
+            raise ValueError(f"j must be a whole number in 0, ..., {len(self.F) - 1}, got {j!r}")
         return self.F[j] + self.noise_std * rng.standard_normal(self.F[j].shape)
 
     def observe_at(self, x: ArrayLike, rng: np.random.Generator) -> Array:
@@ -207,7 +234,7 @@ class Problem(Truth):
         )
 
 
-# %% ../nbs/08_problems.ipynb #c11
+# %% ../nbs/08_problems.ipynb #c12
 @dataclass(frozen=True)
 class _Spectrum:
     """Eigenvalues of a Gram matrix, coordinates of F in its eigenvectors, and the way back to (N, n) tables."""
@@ -219,7 +246,12 @@ class _Spectrum:
 
 def _spectrum(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike) -> _Spectrum:
     """Decompose F in the eigenvectors of the Gram matrix, through the factors if the kernel is separable."""
+    kernel = as_multitask(kernel)
     points, table = as_points("X", X), as_points("F", F, kernel.n_tasks)
+    if len(points) != len(table) or not len(points):
+        raise ValueError(
+            f"F must have one row a point, and X at least one, got {len(table)} rows for {len(points)} points"
+        )
     if len(kernel.terms) == 1:
         (k, B) = kernel.terms[0]
         (s, U), (xi, V) = np.linalg.eigh(k(points)), np.linalg.eigh(B)
@@ -228,7 +260,7 @@ def _spectrum(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike) -> _Spectrum:
     return _Spectrum(s.clip(0), U.T @ table.ravel(), lambda C: (U @ C).reshape(table.shape))
 
 
-# %% ../nbs/08_problems.ipynb #c12
+# %% ../nbs/08_problems.ipynb #c13
 def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float = 0.0) -> float:
     """Norm of the function with values F on the finite domain X: sqrt(F' (G + ridge I)^-1 F).
 
@@ -272,7 +304,7 @@ def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float 
     return float(np.sqrt((spectrum.coordinates**2 / s).sum()))
 
 
-# %% ../nbs/08_problems.ipynb #c19
+# %% ../nbs/08_problems.ipynb #c20
 def paper_norm(problem: Problem) -> float:
     """The paper's b = max |f(x)| / kappa. It is not a bound on the norm; for reproductions only.
 
@@ -299,7 +331,7 @@ def _choose_norm(problem: Problem, norm: str, default: str) -> Problem:
     return with_paper_norm(problem) if norm == "paper" else problem
 
 
-# %% ../nbs/08_problems.ipynb #c20
+# %% ../nbs/08_problems.ipynb #c21
 def rkhs_function(
     n_tasks: int = 2,
     seed: int | np.random.Generator = 0,
@@ -339,8 +371,7 @@ def rkhs_function(
     >>> rkhs_function(2, seed=0).norm_bound_is_exact
     True
     """
-    if n_tasks < 1 or centres < 1:
-        raise ValueError(f"n_tasks and centres must be >= 1, got {n_tasks} and {centres}")
+    as_count("n_tasks", n_tasks), as_count("centres", centres)
     rng, X, k = np.random.default_rng(seed), np.linspace(0, 1, 101)[:, None], SE(lengthscale)
     A = rng.uniform(size=(n_tasks, n_tasks))
     Z, c = X[rng.integers(len(X), size=centres)], rng.uniform(-1, 1, size=(centres, n_tasks))
@@ -365,7 +396,7 @@ def rkhs_function(
     return _choose_norm(problem, norm, "true")
 
 
-# %% ../nbs/08_problems.ipynb #c31
+# %% ../nbs/08_problems.ipynb #c32
 def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, tolerance: float) -> tuple[float, float]:
     """Norm of a smooth function within `tolerance` of F at every point, and the ridge that gives it.
 
@@ -415,7 +446,7 @@ def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, toleranc
     return float(np.sqrt((C**2 * s / (s + low) ** 2).sum())), float(low)
 
 
-# %% ../nbs/08_problems.ipynb #c34
+# %% ../nbs/08_problems.ipynb #c35
 SINE_WEIGHTS = ((-1.0, -1.0, 1.0), (-1.0, 1.0, 1.0), (0.5, 1.0, -1.0), (1.0, -0.5, -0.5))
 
 
@@ -429,7 +460,7 @@ def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> P
     )
 
 
-# %% ../nbs/08_problems.ipynb #c35
+# %% ../nbs/08_problems.ipynb #c36
 def perturbed_sine(
     *,
     norm: str = "neighbour",
@@ -488,15 +519,18 @@ def perturbed_sine(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c39
+# %% ../nbs/08_problems.ipynb #c40
 def branin(U: ArrayLike) -> Array:
-    """Branin-Hoo at points of the unit square (s, 2), shape (s,); to be minimised, 0.397887 at three places."""
+    """Branin-Hoo at points (s, 2), shape (s,); to be minimised, 0.397887 at three places of the unit square.
+
+    The formula holds on the whole plane, and shifted tasks use it a little outside of the square.
+    """
     u = as_points("U", U, 2)
     a, c = 15 * u[:, 0] - 5, 15 * u[:, 1]
     return (c - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
 
 
-# %% ../nbs/08_problems.ipynb #c41
+# %% ../nbs/08_problems.ipynb #c42
 def shifted_branin(
     *,
     norm: str = "neighbour",
@@ -539,7 +573,8 @@ def shifted_branin(
     >>> shifted_branin(side=11).F.shape
     (121, 9)
     """
-    if side < 2:
+    as_count("n_tasks", n_tasks)
+    if as_count("side", side) < 2:
         raise ValueError(f"side must be >= 2, got {side}")
     axis = np.linspace(0, 1, side)
     X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -564,7 +599,7 @@ def shifted_branin(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c49
+# %% ../nbs/08_problems.ipynb #c50
 @dataclass(frozen=True, eq=False)
 class Readings:
     """Repeated readings of several variables at several places.
@@ -598,14 +633,18 @@ class Readings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "locations", as_points("locations", self.locations, len(self.inputs)))
         object.__setattr__(self, "values", as_points("values", self.values, len(self.outputs)))
-        object.__setattr__(self, "station", np.asarray(self.station, dtype=np.intp))
+        numbers = as_real("station", self.station)
+        if (numbers != numbers.round()).any():
+            raise ValueError(f"station must hold whole numbers, got {numbers[numbers != numbers.round()][0]}")
+        object.__setattr__(self, "station", numbers.astype(np.intp))
         if self.station.shape != (len(self.values),) or len(self.labels) != len(self.locations):
             raise ValueError(
                 f"station must have shape ({len(self.values)},), got {self.station.shape}, "
                 f"and labels {len(self.locations)} names, got {len(self.labels)}"
             )
         if len(self.station) and not (0 <= self.station.min() and self.station.max() < len(self.locations)):
-            raise ValueError(f"station must lie in 0, ..., {len(self.locations) - 1}, got {self.station.max()}")
+            found = f"{self.station.min()} to {self.station.max()}"
+            raise ValueError(f"station must lie in 0, ..., {len(self.locations) - 1}, got {found}")
 
     def __repr__(self) -> str:
         return f"{len(self.values)} readings of {', '.join(self.outputs)} at {len(self.locations)} stations"
@@ -626,7 +665,7 @@ class Readings:
         return (deviations**2).sum(0) / (len(self.values) - np.count_nonzero(self.counts()))
 
 
-# %% ../nbs/08_problems.ipynb #c51
+# %% ../nbs/08_problems.ipynb #c52
 def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readings, Readings]:
     """Two halves of the readings, drawn at random within each station."""
     order = rng.permutation(len(readings.station))
@@ -639,7 +678,7 @@ def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readin
     return one, two
 
 
-# %% ../nbs/08_problems.ipynb #c54
+# %% ../nbs/08_problems.ipynb #c55
 def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     """The maximum-likelihood covariance of the tasks, R' K^-1 R / m, shape (n, n).
 
@@ -662,11 +701,13 @@ def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     array([[4.]])
     """
     points, table = as_points("X", X), as_points("R", R)
+    if len(points) != len(table) or not len(points):
+        raise ValueError(f"R must have one row a location, and X at least one, got {len(table)} for {len(points)}")
     B = table.T @ cho_solve(cho_factor(k(points), lower=True), table) / len(points)
     return (B + B.T) / 2
 
 
-# %% ../nbs/08_problems.ipynb #c59
+# %% ../nbs/08_problems.ipynb #c60
 class Nugget(ScalarKernel):
     """The kernel (1 - share) k(x, z) + share [x = z]: k, and a part that every point has to itself.
 
@@ -689,6 +730,8 @@ class Nugget(ScalarKernel):
     """
 
     def __init__(self, k: ScalarKernel, share: float):
+        if not isinstance(k, ScalarKernel):
+            raise TypeError(f"k must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
         self.k, self.share = k, as_nonnegative("share", share)
         if self.share >= 1:
             raise ValueError(f"share must lie in [0, 1), got {share}")
@@ -715,7 +758,7 @@ class Nugget(ScalarKernel):
         return (1 - self.share) * self.k._gradient(X, Z)
 
 
-# %% ../nbs/08_problems.ipynb #c62
+# %% ../nbs/08_problems.ipynb #c63
 def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
     """Minus the profile log likelihood of a scalar kernel, up to a constant; huge where K is singular."""
     try:
@@ -725,7 +768,7 @@ def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
         return 1e6
 
 
-# %% ../nbs/08_problems.ipynb #c63
+# %% ../nbs/08_problems.ipynb #c64
 def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] = SE, nugget: bool = False) -> ICM:
     """An ICM kernel fitted to one (mean) reading a location, by maximum likelihood.
 
@@ -780,7 +823,7 @@ def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] 
     return k * task_matrix(k, points, table)
 
 
-# %% ../nbs/08_problems.ipynb #c67
+# %% ../nbs/08_problems.ipynb #c68
 def _standards(readings: Readings) -> tuple[Array, Array]:
     """Mean and standard deviation, over the stations, of the station means: each (n,)."""
     offset, scale = readings.means().mean(0), readings.means().std(0)
@@ -789,7 +832,7 @@ def _standards(readings: Readings) -> tuple[Array, Array]:
     return offset, scale
 
 
-# %% ../nbs/08_problems.ipynb #c68
+# %% ../nbs/08_problems.ipynb #c69
 def sensor_problem(
     name: str,
     readings: Readings,
@@ -832,8 +875,7 @@ def sensor_problem(
     """
     if readings.counts().min() < 2:
         raise ValueError(f"readings must have two or more a station, got {readings.counts().min()}")
-    if repeats < 1:
-        raise ValueError(f"repeats must be >= 1, got {repeats}")
+    as_count("repeats", repeats)
     first, second = split_readings(readings, np.random.default_rng(seed))
     offset, scale = _standards(second)
     F, X = (first.means() - offset) / scale, readings.locations
@@ -856,7 +898,7 @@ def sensor_problem(
     return _choose_norm(problem, norm, "true")
 
 
-# %% ../nbs/08_problems.ipynb #c70
+# %% ../nbs/08_problems.ipynb #c71
 def weather_readings() -> Readings:
     """Yearly weather at 53 stations in Colorado, 1961 to 1990: daily high and nightly low in C, precipitation in mm.
 
@@ -880,7 +922,7 @@ def weather_readings() -> Readings:
     )
 
 
-# %% ../nbs/08_problems.ipynb #c71
+# %% ../nbs/08_problems.ipynb #c72
 def weather(
     seed: int | np.random.Generator = 0,
     *,
@@ -911,7 +953,7 @@ def weather(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c84
+# %% ../nbs/08_problems.ipynb #c85
 INTEL_COLUMNS = ("temperature", "humidity", "light", "voltage")
 INTEL_PLAUSIBLE = {"temperature": (0.0, 50.0), "humidity": (0.0, 100.0), "light": (0.0, 1e4), "voltage": (2.3, 4.0)}
 
@@ -936,7 +978,7 @@ def _intel_line(
     return mote, values
 
 
-# %% ../nbs/08_problems.ipynb #c86
+# %% ../nbs/08_problems.ipynb #c87
 def _open_text(path: str | PathLike[str]) -> TextIO:
     return gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
 
@@ -949,7 +991,7 @@ def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable
             yield line
 
 
-# %% ../nbs/08_problems.ipynb #c87
+# %% ../nbs/08_problems.ipynb #c88
 def _clean(
     lines: Iterable[str], motes: Container[int], plausible: Mapping[str, tuple[float, float]]
 ) -> list[tuple[int, list[float]]]:
@@ -965,7 +1007,7 @@ def _clean(
     return kept
 
 
-# %% ../nbs/08_problems.ipynb #c88
+# %% ../nbs/08_problems.ipynb #c89
 def _collect(
     places: Mapping[int, tuple[float, float]],
     kept: list[tuple[int, list[float]]],
@@ -990,7 +1032,7 @@ def _collect(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c89
+# %% ../nbs/08_problems.ipynb #c90
 def intel_readings(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1036,7 +1078,7 @@ def intel_readings(
     return _collect(places, kept, [INTEL_COLUMNS.index(v) for v in variables], tuple(variables))
 
 
-# %% ../nbs/08_problems.ipynb #c90
+# %% ../nbs/08_problems.ipynb #c91
 def intel_lab(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1069,7 +1111,7 @@ def intel_lab(
     return sensor_problem("intel", readings, scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm)
 
 
-# %% ../nbs/08_problems.ipynb #c96
+# %% ../nbs/08_problems.ipynb #c97
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "rkhs2": lambda seed: rkhs_function(2, seed),
     "rkhs20": lambda seed: rkhs_function(20, seed),

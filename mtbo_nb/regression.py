@@ -47,6 +47,7 @@ __all__ = [
     "floored",
     "CoupledCarrier",
     "make_carrier",
+    "Carrying",
     "Carried",
     "carry",
 ]
@@ -680,8 +681,8 @@ def make_carrier(kernel: MultiTaskKernel, eta: float, X: Array, complete: bool) 
 
 
 # %% ../nbs/01_regression.ipynb #c76
-class Carried:
-    """A posterior carried on N candidates; made by `carry(kernel, eta, X)`."""
+class Carrying:
+    """Candidates, what was told at them, and a carrier that follows."""
 
     def __init__(self, kernel: MultiTaskKernel, eta: float, X: Array):
         self.kernel, self.eta, self.X = kernel, eta, X
@@ -703,6 +704,11 @@ class Carried:
                 self._carrier.observe(*earlier)
         self.told.append((j, y))
         self._carrier.observe(j, y)
+
+
+# %% ../nbs/01_regression.ipynb #c77
+class Carried(Carrying):
+    """A posterior carried on N candidates; made by `carry(kernel, eta, X)`."""
 
     def _checked(self, variance: Array) -> Array:
         clean, clipped = nonnegative(variance, self.kappa)
@@ -744,7 +750,7 @@ class Carried:
         return self._checked(self._carrier.along(w))
 
 
-# %% ../nbs/01_regression.ipynb #c77
+# %% ../nbs/01_regression.ipynb #c78
 def carry(kernel: MultiTaskKernel | ScalarKernel, eta: float, X: ArrayLike) -> Carried:
     """A posterior whose mean and covariance at the candidates X are updated round by round, never recomputed.
 

@@ -32,6 +32,14 @@ def test_demo_writes_what_it_says(tmp_path, capsys):
     assert stored.methods == tuple(DEMO) and stored.regret.shape == (6, 1, 6)
 
 
+def test_where_narrower_bounds_do_not_help_it_is_said(tmp_path, capsys):
+    args = ["demo", "--trials", "2", "--rounds", "40", "--jobs", "1", "--no-progress", "--out", str(tmp_path)]
+    assert main([*args, "--problems", "weather", "rkhs2"]) == 0
+    weather, rkhs2 = capsys.readouterr().out.split("Problem 'rkhs2'")
+    assert "The narrower bounds gain nothing here" in weather and "gain nothing" not in rkhs2
+    assert "The narrower bounds gain nothing here" in (tmp_path / "report.txt").read_text()
+
+
 def test_what_is_promised_is_said():
     sine, weather = PROBLEMS["sine"](0), PROBLEMS["weather"](0)
     for label, contender in DEMO.items():

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from mtbo_nb.baselines import ITKB, MOBO, RandomSearch
+from mtbo_nb.baselines import ITBKB, ITKB, MOBO, RandomSearch, SobolSearch
 from mtbo_nb.experiments import (
     Results,
     Table,
@@ -20,6 +20,7 @@ from mtbo_nb.experiments import (
     save_curves,
     trials,
 )
+from mtbo_nb.mtbkb import MTBKB
 from mtbo_nb.mtkb import MTKB, Box
 from mtbo_nb.problems import perturbed_sine, rkhs_function
 from mtbo_nb.scalarization import Chebyshev, Linear, cumulative_regret
@@ -123,6 +124,51 @@ def test_storage(tmp_path):
     np.savez(tmp_path / "other.npz", regret=np.zeros(3))
     with pytest.raises(ValueError, match="lacks"):
         Results.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("name", ["zz", "zz.npz", "zz.results"])
+def test_a_file_has_the_name_that_was_asked_for(tmp_path, name):
+    results = trials("sine", {"A": PAIR["MT"]}, 3, [0], progress=False)
+    results.save(tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    np.testing.assert_array_equal(Results.load(tmp_path / name).regret, results.regret)
+    (tmp_path / "text").write_text("not what you think")
+    with pytest.raises(ValueError, match=r"is no \.npz archive"):
+        Results.load(tmp_path / "text")
+
+
+def test_recipes_give_a_norm_bound_to_those_who_take_one():
+    problem = rkhs_function(2, 1)
+    for cls in (RandomSearch, SobolSearch, MOBO, MTKB, MTBKB, ITKB, ITBKB):
+        made = recipe(cls)(problem, 0)
+        assert getattr(made, "norm_bound", problem.norm_bound) == problem.norm_bound
+    assert recipe(lambda k, X, **o: MTKB(k, X, **o))(problem, 0).norm_bound == problem.norm_bound
+    with pytest.raises(TypeError, match="norm_bound"):
+        recipe(MTKB, norm=None)(problem, 0)
+
+
+def test_what_is_wrong_is_named():
+    results = trials("sine", {"A": PAIR["MT"], "B": PAIR["IT"]}, 3, [0], progress=False)
+    problem = as_problem("sine", 0)
+    for at in ([1.5], [0], [4], [], "a", [None]):
+        with pytest.raises(ValueError, match=r"^at must"):
+            results.summary(at=at)
+    assert repr(results.summary(at=2)) == repr(results.summary(at=[2]))
+    for pair, word in ((("A", "zz"), "rival must be one of 'A', 'B'"), (("zz", "A"), "method must be one of")):
+        with pytest.raises(ValueError, match=word):
+            results.wins(*pair)
+    with pytest.raises(TypeError, match=r"^optimiser must"):
+        drive(problem, None, 2)
+    with pytest.raises(TypeError, match=r"^problem must"):
+        drive("sine", recipe(RandomSearch)(problem, 0), 2)
+    for T in (0, 1.5, "a", None):
+        with pytest.raises(ValueError, match=r"^T must"):
+            drive(problem, recipe(RandomSearch)(problem, 0), T)
+    for seed in (-1, 0.5, "a"):
+        with pytest.raises(ValueError, match=r"^seed must"):
+            drive(problem, recipe(RandomSearch)(problem, 0), 2, seed)
+        with pytest.raises(ValueError, match=r"^seeds must"):
+            trials("sine", PAIR, 2, [seed], progress=False)
 
 
 def test_summary_and_displays():

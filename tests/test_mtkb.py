@@ -344,6 +344,12 @@ def test_a_failed_tell_changes_nothing(x, y, words):
     opt.tell(waiting, [1.0, 2.0])
 
 
+def test_a_norm_bound_that_would_overflow_is_refused_at_once():
+    for bound in (1e200, 1e-300):
+        with pytest.raises(ValueError, match="norm_bound"):
+            MTKB(KERNEL, Finite(GRID), noise_std=0.1, norm_bound=bound)
+
+
 def test_domains_refuse_nonsense():
     for call in (
         lambda: Box([[1, 0]]),

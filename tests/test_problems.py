@@ -176,11 +176,63 @@ def tiny(**changes):
         ({"noise_std": -1.0}, "noise_std"),
         ({"norm_bound": 0.0}, "norm_bound"),
         ({"kernel": SE(0.3) * np.eye(3)}, "kernel must have 2 tasks"),
+        ({"kernel": SE(0.3)}, "kernel must be a multi-task kernel"),
+        ({"X": np.zeros((0, 1)), "F": np.zeros((0, 2))}, "X must hold at least one point"),
+        ({"offset": [1.0, 2.0, 3.0]}, "offset must be"),
+        ({"scale": np.inf}, "scale must be"),
+        ({"scale": "a"}, "scale must be"),
     ],
 )
 def test_wrong_problems_are_refused(changes, word):
-    with pytest.raises(ValueError, match=word):
+    with pytest.raises((TypeError, ValueError), match=word):
         tiny(**changes)
+
+
+def test_experiments_and_units_are_checked():
+    problem, rng = tiny(offset=[10.0, 0.0]), np.random.default_rng(0)
+    for j in (-1, 2, 1000, None, 0.5, "a", True, [0]):
+        with pytest.raises(ValueError, match=r"^j must be a whole number in 0, ..., 1"):
+            problem.observe(j, rng)
+    assert problem.observe(np.int64(1), rng).tolist() == [1, 0]
+    for wrong in ([[1, 2, 3]], 1.0, [1.0], [], "a"):
+        with pytest.raises((TypeError, ValueError), match=r"^Y must"):
+            problem.natural(wrong)
+    assert problem.natural(np.zeros((3, 4, 2))).shape == (3, 4, 2) and problem.natural([0, 1]).tolist() == [10, 1]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "word"),
+    [
+        (lambda: rkhs_norm(SE(0.2) * np.eye(2), X, np.zeros((5, 2))), "F must have one row a point"),
+        (lambda: rkhs_norm(SE(0.2) * np.eye(2), X, np.zeros((6, 3))), "F must have shape"),
+        (lambda: rkhs_norm("k", X, np.zeros((6, 1))), "kernel must be"),
+        (lambda: neighbour_norm(SE(0.2) * np.eye(2), X, np.zeros((5, 2)), 0.1), "F must have one row a point"),
+        (lambda: neighbour_norm(SE(0.2) * np.eye(2), X[:0], np.zeros((0, 2)), 0.1), "X at least one"),
+        (lambda: task_matrix(SE(0.2), X, np.zeros((5, 2))), "R must have one row a location"),
+        (lambda: Nugget("k", 0.1), "k must be a scalar kernel"),
+        (lambda: Nugget(SE(0.2) * np.eye(2), 0.1), "k must be a scalar kernel"),
+        (lambda: shifted_branin(n_tasks=0), "n_tasks must be a whole number"),
+        (lambda: shifted_branin(side=2.5), "side must be a whole number"),
+        (lambda: rkhs_function(0), "n_tasks must be a whole number"),
+        (lambda: rkhs_function(2, centres="a"), "centres must be a whole number"),
+        (lambda: Readings([[0.0]], [0.5], [[1.0]], ("x",), ("y",), ("a",)), "station must hold whole numbers"),
+        (lambda: Readings([[0.0]], [-1], [[1.0]], ("x",), ("y",), ("a",)), "station must lie in 0, ..., 0, got -1"),
+    ],
+)
+def test_what_does_not_fit_is_named(attempt, word):
+    with pytest.raises((TypeError, ValueError), match=word):
+        attempt()
+
+
+def test_a_scalar_kernel_is_one_task():
+    F = np.random.default_rng(0).normal(size=(6, 1))
+    assert np.isclose(rkhs_norm(SE(0.2), X, F), dense_norm(SE(0.2) * np.eye(1), X, F))
+
+
+def test_branin_is_the_formula_on_the_whole_plane():
+    a, c = 15 * -0.1 - 5, 15 * 1.2
+    by_hand = (c - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
+    assert np.isclose(branin([[-0.1, 1.2]])[0], by_hand)
 
 
 def test_without_a_function_only_candidates_have_a_value():

@@ -151,7 +151,7 @@ def test_the_carried_posterior_has_a_door():
     carried = carry(SE(0.2) * np.eye(2), 0.1, X)
     X[:] = 5
     for j, y in [(-1, [1, 2]), (2, [1, 2]), (0.0, [1, 2]), (0, [1]), (0, [np.inf, 1]), ("a", [1, 2])]:
-        with pytest.raises(ValueError, match="j must|y must"):
+        with pytest.raises(ValueError, match=r"j must|y must"):
             carried.observe(j, y)
     assert not carried.told and carried.logdet == 0
     with pytest.raises(ValueError, match="at least one candidate"):
