@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import betaln, gammaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp, xlog1py
 
 from .kernels import ScalarKernel, as_nonnegative, as_points, as_positive, as_psd
 
@@ -107,7 +107,7 @@ def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskDat
     widths = {X.shape[1] for X, y in pairs if len(y)} or {X.shape[1] for X, y in pairs}
     if len(widths) != 1:
         raise ValueError(f"data: all tasks need the same number of input columns, got {sorted(widths)}")
-    X = np.vstack([x.reshape(-1, max(widths)) for x, _ in pairs])
+    X = np.vstack([x.reshape(len(y), max(widths)) for x, y in pairs])
     label = np.repeat(np.arange(len(pairs)), [len(y) for _, y in pairs])
     return TaskData(X, np.concatenate([y for _, y in pairs]), label, len(pairs))
 
@@ -271,14 +271,14 @@ def partial_to_correlation(z: ArrayLike, u: int) -> Array:
     L = np.zeros((*partial.shape[:-1], u, u))
     L[..., 0, 0] = 1.0
     for k, (i, j) in enumerate(zip(*np.tril_indices(u, -1), strict=True)):
-        L[..., i, j] = partial[..., k] * np.sqrt(1.0 - (L[..., i, :j] ** 2).sum(-1))
+        L[..., i, j] = partial[..., k] * np.sqrt(np.maximum(1.0 - (L[..., i, :j] ** 2).sum(-1), 0.0))
         L[..., i, i] = np.sqrt(np.maximum(1.0 - (L[..., i, :i] ** 2).sum(-1), 0.0))
     R = L @ np.swapaxes(L, -1, -2)
     R[..., np.arange(u), np.arange(u)] = 1.0
     return R
 
 
-# %% ../nbs/07a_correlation.ipynb #c33
+# %% ../nbs/07a_correlation.ipynb #c35
 def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
     """Log density of the LKJ prior at correlation matrices (..., u, u), with respect to the entries below the diagonal.
 
@@ -291,17 +291,18 @@ def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
     u = matrices.shape[-1]
     a = eta + (u - 2 - _columns(u)) / 2
     constant = ((2 * a - 1) * np.log(2) + betaln(a, a)).sum()
-    return np.asarray((eta - 1) * np.linalg.slogdet(matrices)[1] - constant)
+    logdet = np.linalg.slogdet(matrices)[1]
+    return np.asarray((eta - 1) * logdet if eta != 1 else 0.0 * np.isfinite(logdet)) - constant
 
 
 def lkj_logpdf_u2(r: ArrayLike, eta: float) -> Array:
     """Log density of the LKJ prior of two tasks at the correlation r."""
     a = as_positive("eta", eta)
     square = np.asarray(r, dtype=float) ** 2
-    return np.asarray((a - 1) * np.log1p(-square) - (2 * a - 1) * np.log(2) - betaln(a, a))
+    return np.asarray(xlog1py(a - 1, -square) - (2 * a - 1) * np.log(2) - betaln(a, a))
 
 
-# %% ../nbs/07a_correlation.ipynb #c39
+# %% ../nbs/07a_correlation.ipynb #c41
 def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncation: float = 0.0) -> Array:
     """Independent exact draws of correlation matrices from the LKJ prior, shape (size, u, u).
 
@@ -334,7 +335,7 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
     return np.concatenate(kept)[:size]
 
 
-# %% ../nbs/07a_correlation.ipynb #c45
+# %% ../nbs/07a_correlation.ipynb #c47
 def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     """(c, o) with every cross covariance Sigmas[s, h, 0, 1] = c[s] o[h] and equal diagonals, or None.
 
@@ -352,7 +353,7 @@ def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     return (c, o) if np.abs(cross - c[:, None] * o).max() <= 1e-12 else None
 
 
-# %% ../nbs/07a_correlation.ipynb #c48
+# %% ../nbs/07a_correlation.ipynb #c50
 class _Whitened:
     """Both tasks whitened, and the singular value decomposition of the cross block between them."""
 
@@ -386,7 +387,7 @@ class _Whitened:
         return _cholesky(K, noise_var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c49
+# %% ../nbs/07a_correlation.ipynb #c51
 class OneCorrelation(_Whitened):
     """The posteriors of two tasks for many values c of one unknown correlation, from a single decomposition.
 
@@ -411,6 +412,8 @@ class OneCorrelation(_Whitened):
         self.c, o = pattern
         variances, noise = matrices[0][:, [0, 1], [0, 1]], as_positive("noise_var", noise_var)
         super().__init__(kernels, variances, o, task_data(data), noise, carried)
+        if self._gap.min(initial=1.0) <= 0:
+            raise ValueError(f"noise_var={noise:g} is too small for this kernel matrix, numerically singular")
 
     @property
     def _gap(self) -> Array:
@@ -438,7 +441,7 @@ class OneCorrelation(_Whitened):
         return np.asarray(outside + a @ self.zr[0] + b @ self.zr[1])
 
 
-# %% ../nbs/07a_correlation.ipynb #c53
+# %% ../nbs/07a_correlation.ipynb #c55
 class OneCorrelationMoments(OneCorrelation):
     """`OneCorrelation` with the posterior mean and variance of a task for every correlation."""
 
@@ -472,7 +475,7 @@ class OneCorrelationMoments(OneCorrelation):
         return np.asarray(P @ fixed[0] + c * (Q @ fixed[1]) + a @ p.T + c * (b @ q.T))
 
 
-# %% ../nbs/07a_correlation.ipynb #c56
+# %% ../nbs/07a_correlation.ipynb #c58
 @dataclass(frozen=True)
 class CorrelationPosterior:
     """Prior and posterior mass of one correlation in cells: edges (G+1,), centres r (G,), masses (G,)."""
@@ -510,10 +513,12 @@ class CorrelationPosterior:
         return np.tanh(u)
 
 
-# %% ../nbs/07a_correlation.ipynb #c57
+# %% ../nbs/07a_correlation.ipynb #c59
 def correlation_cells(eta: float, truncation: float, cells: int) -> tuple[Array, Array, Array]:
     """Edges, centres and prior masses of cells of equal width in atanh(r), for a truncated LKJ prior of two tasks."""
-    edge = np.arctanh(1.0 - as_positive("truncation", truncation))
+    if not 1e-15 <= truncation < 1:
+        raise ValueError(f"truncation must be in [1e-15, 1), got {truncation!r}")
+    edge = np.arctanh(1.0 - truncation)
     zeta = np.linspace(-edge, edge, cells + 1)
     centre = np.tanh((zeta[1:] + zeta[:-1]) / 2)
     prior = (1 - centre**2) ** as_positive("eta", eta)
@@ -528,7 +533,7 @@ def with_correlation(base: Array, r: ArrayLike, feature: int = 0) -> Array:
     return Sigmas
 
 
-# %% ../nbs/07a_correlation.ipynb #c58
+# %% ../nbs/07a_correlation.ipynb #c60
 def correlation_posterior(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -568,7 +573,7 @@ def correlation_posterior(
     return CorrelationPosterior(edges, r, prior, np.exp(joint - total), total)
 
 
-# %% ../nbs/07a_correlation.ipynb #c60
+# %% ../nbs/07a_correlation.ipynb #c62
 class PlainFamily:
     """The posteriors for many Sigmas, one factorisation each: any number of tasks and features."""
 
@@ -603,11 +608,11 @@ def lmc_family(
     return PlainFamily(kernels, matrices, d, noise_var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c74
+# %% ../nbs/07a_correlation.ipynb #c76
 def lkj_log_density_atanh(zeta: Array, u: int, eta: float) -> float:
     """Log density (unnormalised) of the LKJ prior in the coordinates atanh(partial correlation)."""
     a = eta + (u - 2 - _columns(u)) / 2
-    return float(-(2 * a * np.log(np.cosh(zeta))).sum())
+    return float(-(2 * a * (np.logaddexp(zeta, -zeta) - np.log(2))).sum())  # log cosh, without overflow
 
 
 def split_rhat(chains: Array) -> Array:
@@ -618,7 +623,7 @@ def split_rhat(chains: Array) -> Array:
     return np.asarray(np.sqrt((half - 1) / half + between / (half * np.maximum(within, 1e-300))))
 
 
-# %% ../nbs/07a_correlation.ipynb #c76
+# %% ../nbs/07a_correlation.ipynb #c78
 @dataclass(frozen=True)
 class CorrelationDraws:
     """Draws of (Sigma_1, ..., Sigma_H) from their posterior, with the diagnostics of the chain that made them."""
@@ -650,7 +655,7 @@ def _emcee() -> Any:
         raise ImportError("more than one unknown correlation needs the sampler emcee: pip install emcee") from None
 
 
-# %% ../nbs/07a_correlation.ipynb #c77
+# %% ../nbs/07a_correlation.ipynb #c79
 def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
     """base (H, u, u) with the correlations of the unknown features read from zeta."""
     u, Sigma = base.shape[-1], base.copy()
@@ -679,16 +684,14 @@ class _Target:
         return float(log_evidence(post.logdet, post.quad, len(self.data), self.scale))
 
     def __call__(self, zeta: Array) -> float:
-        u, Sigma = self.base.shape[-1], _assemble(zeta, self.base, self.unknown)
-        sd = np.sqrt(np.einsum("huu->hu", self.base))
-        R = Sigma / (sd[:, :, None] * sd[:, None, :])
-        if np.linalg.eigvalsh(R[list(self.unknown)]).min() < self.truncation:
+        u, parts = self.base.shape[-1], np.split(zeta, len(self.unknown))
+        if np.linalg.eigvalsh(partial_to_correlation(np.tanh(parts), u)).min() < self.truncation:
             return -np.inf
-        prior = sum(lkj_log_density_atanh(z, u, self.eta) for z in np.split(zeta, len(self.unknown)))
-        return prior + self.likelihood(Sigma)
+        prior = sum(lkj_log_density_atanh(z, u, self.eta) for z in parts)
+        return prior + self.likelihood(_assemble(zeta, self.base, self.unknown))
 
 
-# %% ../nbs/07a_correlation.ipynb #c78
+# %% ../nbs/07a_correlation.ipynb #c80
 def sample_correlations(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -747,7 +750,7 @@ def _legacy_state(rng: np.random.Generator) -> Any:
     return np.random.RandomState(int(rng.integers(2**31))).get_state()
 
 
-# %% ../nbs/07a_correlation.ipynb #c79
+# %% ../nbs/07a_correlation.ipynb #c81
 def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
     """Thinned draws and diagnostics of the chains so far, without their first third."""
     burn = sampler.iteration // 3
@@ -764,7 +767,7 @@ def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
     )
 
 
-# %% ../nbs/07a_correlation.ipynb #c88
+# %% ../nbs/07a_correlation.ipynb #c90
 def exchangeable_rho(n_draws: int) -> float:
     """Probability that the truth's scalar statistic exceeds the largest of n exact independent posterior draws."""
     return 1.0 / (int(as_positive("n_draws", n_draws)) + 1)

@@ -26,7 +26,7 @@ from mtbo_nb.correlation import (
     lmc_family,
     task_data,
 )
-from .kernels import ScalarKernel, as_nonnegative, as_points, as_positive
+from .kernels import SE, Matern, ScalarKernel, Scaled, Stationary, as_nonnegative, as_points, as_positive
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,11 @@ __all__ = [
     "gamma_features",
     "beta_bar",
     "psi",
+    "kernel_distance",
     "moduli",
+    "lipschitz_constant",
+    "grid_points",
+    "discretisation",
     "points_scalar",
     "reference_correlation",
     "Weights",
@@ -175,6 +179,15 @@ def psi(L_f: float, tau: float, omega_mu: float, omega_sigma: float, beta: float
 
 
 # %% ../nbs/07b_scaling.ipynb #c32
+def kernel_distance(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, tau: float, d: int = 1) -> Array:
+    """Largest distance of two points in the kernel's own metric, at Euclidean distance tau, for each task (u,)."""
+    variances = np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
+    steps = tau * np.eye(d)
+    drop = np.array([2 * (k.variance - k(np.zeros((1, d)), steps).min()) for k in kernels])
+    return np.asarray(np.sqrt((variances * drop[:, None]).sum(0)))
+
+
+# %% ../nbs/07b_scaling.ipynb #c33
 def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, tau: float, d: int = 1) -> Array:
     """(omega_mu, omega_sigma): how much posterior mean and deviation can change over a distance tau.
 
@@ -189,14 +202,197 @@ def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, 
     d : int
         Number of inputs.
     """
-    variances = np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
-    steps = tau * np.eye(d)
-    drop = np.array([2 * (k.variance - k(np.zeros((1, d)), steps).min()) for k in kernels])
-    distance = np.sqrt((variances * drop[:, None]).sum(0).max())
+    distance = kernel_distance(kernels, Sigma, tau, d).max()
     return np.array([mean_norm * distance, distance])
 
 
-# %% ../nbs/07b_scaling.ipynb #c35
+# %% ../nbs/07b_scaling.ipynb #c36
+def _smoothness(k: ScalarKernel) -> tuple[float, float, float]:
+    """(|k''(0)|, c, p) of the profile of lengthscale 1, with 2 (k''(r) - k''(0)) <= c r^p, times the variance."""
+    base = k.k if isinstance(k, Scaled) else k
+    table = {1.5: (3.0, 12 * 3**0.5, 1.0), 2.5: (5 / 3, 25.0, 2.0)}
+    if isinstance(base, SE):
+        a, c, p = 1.0, 3.0, 2.0
+    elif isinstance(base, Matern) and base.nu in table:
+        a, c, p = table[base.nu]
+    else:
+        raise ValueError(f"kernels: {k!r} has no known second derivative at 0; use SE, Matern 1.5 or 2.5, or give L_f")
+    return k.variance * a, k.variance * c, p
+
+
+def _lengthscales(kernels: Sequence[ScalarKernel], d: int | None = None) -> Array:
+    """Lengthscales of all features, one an input, shape (H, d)."""
+    bases = [k.k if isinstance(k, Scaled) else k for k in kernels]
+    scales = [base.lengthscale for base in bases if isinstance(base, Stationary)]
+    d = max(len(ell) for ell in scales) if d is None else d
+    if any(len(ell) not in (1, d) for ell in scales):
+        raise ValueError(f"kernels: lengthscales must have 1 or {d} entries, got {[len(ell) for ell in scales]}")
+    return np.array([np.broadcast_to(ell, d) for ell in scales])
+
+
+# %% ../nbs/07b_scaling.ipynb #c37
+def _slope_scale(kernels: Sequence[ScalarKernel], Sigma: ArrayLike) -> Array:
+    """Prior standard deviation of the steepest directional derivative, y per unit of x, of each task (u,)."""
+    curvature = np.array([_smoothness(k)[0] for k in kernels])
+    variances = np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
+    return np.asarray(np.sqrt(np.einsum("h,ht,hj->tj", curvature, variances, _lengthscales(kernels) ** -2.0).max(1)))
+
+
+# %% ../nbs/07b_scaling.ipynb #c43
+def _tail(log_inverse: Array | float, d: int) -> Array:
+    """q with P(|Z| > q) <= exp(-log_inverse) for a normal vector of d entries, covariance at most the identity."""
+    a = np.asarray(log_inverse, dtype=float)
+    return np.minimum(np.sqrt(d) + np.sqrt(2 * a), np.sqrt(2 * d * (a + np.log(d))))
+
+
+def _chain(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, cells: Array, widths: Array, delta: float) -> Array:
+    """The chaining bound on the slope of each task (u,), from a first grid of `cells` per input."""
+    d, n, log_n = len(widths), np.arange(1, 61), np.log(cells).sum()
+    ell, variances = _lengthscales(kernels, d), np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
+    _, c, p = np.array([_smoothness(k) for k in kernels]).T[..., None]
+    r = np.linalg.norm(widths / cells / ell, axis=1)[:, None] / 2.0 ** (n + 1)  # (H, levels), in lengthscales
+    sd = np.sqrt(np.einsum("ht,hn->tn", variances, c * r**p / ell.min(1)[:, None] ** 2))
+    links = sd * _tail(log_n + n * d * np.log(2) + (n + 1) * np.log(2) - np.log(delta), d)
+    return np.asarray(
+        _slope_scale(kernels, Sigma) * _tail(log_n + np.log(2 / delta), d) + links.sum(1) + 3 * links[:, -1]
+    )
+
+
+# %% ../nbs/07b_scaling.ipynb #c44
+def _widths(bounds: Any) -> Array:
+    """Widths (d,) of a box given by rows (low, high)."""
+    box = as_points("bounds", bounds, 2)
+    if not len(box) or (box[:, 0] >= box[:, 1]).any():
+        raise ValueError(f"bounds must be rows (low, high) with low < high, got {box.tolist()}")
+    return np.asarray(box[:, 1] - box[:, 0])
+
+
+def _share(name: str, delta: Any, events: int) -> float:
+    """A probability in (0, 1), divided among some events."""
+    if not as_positive(name, delta) < 1:
+        raise ValueError(f"{name} must be in (0, 1), got {delta}")
+    return float(delta) / events
+
+
+# %% ../nbs/07b_scaling.ipynb #c45
+def lipschitz_constant(
+    kernels: Sequence[ScalarKernel],
+    Sigma: ArrayLike,
+    *,
+    norm: float | None = None,
+    bounds: ArrayLike | None = None,
+    delta: float | None = None,
+) -> Array:
+    """A Lipschitz constant L_f of each task, shape (u,): from a norm bound, or from the Gaussian prior over a box.
+
+    Parameters
+    ----------
+    kernels : sequence of H kernels, each SE, Matern 1.5 or Matern 2.5, scaled or not
+    Sigma : array_like, shape (H, u, u)
+        Only the variances on the diagonals matter.
+    norm : float, optional
+        B >= norm of f in the space of K_Sigma (without unit if Sigma carries that of y squared). L_f then holds for
+        certain and everywhere.
+    bounds : array_like, shape (d, 2), optional
+        Box, with `delta`: f is a draw from the prior, and L_f holds for all tasks together with probability 1 - delta.
+    delta : float, optional
+        Failure probability of L_f, once in a campaign; add it to that of the band.
+
+    Returns
+    -------
+    ndarray, shape (u,)
+        In units of y per Euclidean unit of x.
+
+    Raises
+    ------
+    ValueError
+        If neither or both routes are asked for, or a kernel has no second derivative at 0 (Matern 0.5).
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2. For the second route compare
+    Lederer, Umlauft and Hirche (2019), Uniform error bounds for Gaussian process regression with application to safe
+    control, Theorem 3.2; the chaining here is explicit and its constants are smaller.
+
+    Examples
+    --------
+    >>> lipschitz_constant([SE(0.2)], [[[1.0]]], norm=3.0).round(6)
+    array([15.])
+    """
+    if (norm is None) == (bounds is None) or (bounds is None) != (delta is None):
+        raise ValueError(f"give norm, or bounds and delta, got norm={norm!r}, bounds={bounds!r}, delta={delta!r}")
+    matrices = as_sigma("Sigma", Sigma, len(kernels), (np.shape(Sigma) or (1,))[-1])
+    scale = _slope_scale(kernels, matrices)
+    if norm is not None:
+        return as_nonnegative("norm", norm) * scale
+    widths, each = _widths(bounds), _share("delta", delta, len(scale))
+    shortest = _lengthscales(kernels, len(widths)).min(0)
+    grids = [np.maximum(np.ceil(2.0**j * widths / shortest), 1.0) for j in range(14)]
+    return np.asarray(np.min([_chain(kernels, matrices, cells, widths, each) for cells in grids], axis=0))
+
+
+# %% ../nbs/07b_scaling.ipynb #c52
+def grid_points(bounds: ArrayLike, tau: float) -> float:
+    """Number of points |I| of a regular grid that comes within Euclidean distance tau of every point of a box.
+
+    Parameters
+    ----------
+    bounds : array_like, shape (d, 2)
+        Rows (low, high).
+    tau : float
+        Distance, > 0, in units of the inputs.
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2.
+
+    Examples
+    --------
+    >>> grid_points([[0, 1], [0, 2]], 0.5)
+    6.0
+    """
+    widths = _widths(bounds)
+    return float(np.prod(np.ceil(widths * np.sqrt(len(widths)) / (2 * as_positive("tau", tau)))))
+
+
+# %% ../nbs/07b_scaling.ipynb #c55
+def discretisation(
+    kernels: Sequence[ScalarKernel],
+    Sigma_ref: ArrayLike,
+    data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
+    noise_var: float,
+    *,
+    lipschitz: ArrayLike,
+    tau: float,
+    beta_bar: float,
+) -> float:
+    """psi of one round, in units of y: what to add to the band of the reference between the points of a grid.
+
+    Parameters
+    ----------
+    kernels, Sigma_ref, data, noise_var
+        As for `robust_scaling`: what the inference of this round uses. Before the first observation, a task's inputs
+        are an array of shape (0, d).
+    lipschitz : float or array_like, shape (u,)
+        L_f of the tasks that matter, see `lipschitz_constant`; the largest counts.
+    tau : float
+        Euclidean distance to which the grid covers the domain, see `grid_points`.
+    beta_bar : float
+        Square of the multiplier of the band.
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2, with the moduli of the reference.
+    """
+    post = LMCPosterior(kernels, Sigma_ref, data, noise_var)
+    slopes = [as_nonnegative("lipschitz", L) for L in np.ravel(lipschitz)]
+    tau, multiplier = as_positive("tau", tau), as_nonnegative("beta_bar", beta_bar)
+    norm = np.sqrt(max(float(post.alpha @ post.gram @ post.alpha), 0.0))
+    omega_mu, omega_sigma = moduli(kernels, post.Sigma, norm, tau, post.data.X.shape[1])
+    return psi(max(slopes), tau, omega_mu, omega_sigma, multiplier)
+
+
+# %% ../nbs/07b_scaling.ipynb #c61
 def _all_moments(family: Any, points: Array, n_tasks: int) -> tuple[Array, Array]:
     """Means and variances of all tasks at the points for every Sigma, each (S, s, u)."""
     pairs = [family.moments(points, t) for t in range(n_tasks)]
@@ -209,7 +405,7 @@ def points_scalar(mean: Array, var: Array, beta: float) -> float:
     return float(((np.abs(mean - mean[0]) + np.sqrt(beta) * sd) / sd[0]).max())
 
 
-# %% ../nbs/07b_scaling.ipynb #c42
+# %% ../nbs/07b_scaling.ipynb #c68
 def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     """The reference r' with the smallest gamma for correlations in [lo, hi] of two tasks, and its gamma^2."""
     if not -1 < lo <= hi < 1:
@@ -217,7 +413,7 @@ def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     return (lo + hi) / (2 + hi - lo), 1 + (hi - lo) / 2
 
 
-# %% ../nbs/07b_scaling.ipynb #c45
+# %% ../nbs/07b_scaling.ipynb #c71
 @dataclass(frozen=True)
 class Weights:
     """alpha = (K + noise I)^{-1} y for many Sigma: of task t they are basis[t] @ coef[t], one column a Sigma.
@@ -242,7 +438,7 @@ class Weights:
         return total
 
 
-# %% ../nbs/07b_scaling.ipynb #c46
+# %% ../nbs/07b_scaling.ipynb #c72
 def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskData) -> tuple[Array, Array]:
     """Task-block moments m and p of every feature and pair of tasks for every Sigma, each (S, H, u, u)."""
     u, S = data.n_tasks, weights.coef[0].shape[1]
@@ -258,7 +454,7 @@ def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskD
     return m, p
 
 
-# %% ../nbs/07b_scaling.ipynb #c47
+# %% ../nbs/07b_scaling.ipynb #c73
 def _project(left: Array | None, K: Array, right: Array | None) -> Array:
     """left' K right, where None is the identity."""
     half = K if left is None else left.T @ K
@@ -275,7 +471,7 @@ def nu2_from_moments(Sigmas: Array, m: Array, p: Array, distance2: Array, noise_
     return np.asarray(np.maximum(rkhs, 0.0) + noise_var * distance2)
 
 
-# %% ../nbs/07b_scaling.ipynb #c49
+# %% ../nbs/07b_scaling.ipynb #c75
 def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights by one factorisation for each Sigma."""
     alpha = np.empty((len(data), len(Sigmas)))
@@ -291,7 +487,7 @@ def _plain_weights(alpha: Array, data: TaskData) -> Weights:
     return Weights([None] * data.n_tasks, [alpha[data.rows(t)] for t in range(data.n_tasks)])
 
 
-# %% ../nbs/07b_scaling.ipynb #c51
+# %% ../nbs/07b_scaling.ipynb #c77
 def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights of two tasks with one unknown correlation, from one decomposition."""
     family = OneCorrelation(kernels, Sigmas, data, noise_var)
@@ -304,7 +500,7 @@ def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, 
     return Weights(basis, coef)
 
 
-# %% ../nbs/07b_scaling.ipynb #c53
+# %% ../nbs/07b_scaling.ipynb #c79
 class _Operator:
     """The matrices K_Sigma + noise I of many Sigma, applied to one column each."""
 
@@ -323,7 +519,7 @@ class _Operator:
         return out
 
 
-# %% ../nbs/07b_scaling.ipynb #c54
+# %% ../nbs/07b_scaling.ipynb #c80
 def weights_cg(
     kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float, tol: float = 2e-7
 ) -> Weights:
@@ -356,7 +552,7 @@ def weights_cg(
     )
 
 
-# %% ../nbs/07b_scaling.ipynb #c58
+# %% ../nbs/07b_scaling.ipynb #c84
 _ASSUMES = {
     "beta": "the model: f Gaussian with these kernels, noise_var and a true Sigma; the union it was made for",
     "nu": "nothing more: |mu_Sigma - mu_ref| <= nu sigma_ref everywhere, for each Sigma given",
@@ -369,7 +565,7 @@ _ASSUMES = {
 }
 
 
-# %% ../nbs/07b_scaling.ipynb #c59
+# %% ../nbs/07b_scaling.ipynb #c85
 @dataclass(frozen=True, eq=False)
 class _Numbers:
     """The fields of a robust scaling."""
@@ -429,7 +625,7 @@ class RobustScaling(_Numbers):
         return f"<table><tr><th>number</th><th>value</th><th>assumes</th></tr>{lines}</table>"
 
 
-# %% ../nbs/07b_scaling.ipynb #c61
+# %% ../nbs/07b_scaling.ipynb #c87
 _SOLVERS: dict[str, Callable[..., Weights]] = {
     "svd": weights_svd,
     "cg": weights_cg,
@@ -462,7 +658,7 @@ def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
     return stack
 
 
-# %% ../nbs/07b_scaling.ipynb #c62
+# %% ../nbs/07b_scaling.ipynb #c88
 def robust_scaling(
     kernels: Sequence[ScalarKernel],
     Sigmas: ArrayLike,
@@ -534,7 +730,7 @@ def robust_scaling(
     )
 
 
-# %% ../nbs/07b_scaling.ipynb #c63
+# %% ../nbs/07b_scaling.ipynb #c89
 def _sharp(
     kernels: Sequence[ScalarKernel], stack: Array, data: TaskData, noise_var: float, beta: float, points: Array
 ) -> float:
@@ -548,7 +744,7 @@ def _sharp(
     return worst
 
 
-# %% ../nbs/07b_scaling.ipynb #c69
+# %% ../nbs/07b_scaling.ipynb #c95
 def smallest_bound(
     kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, beta: float, candidates: int = 20
 ) -> tuple[int, float]:
@@ -574,7 +770,7 @@ def smallest_bound(
     return int(usable[best]), float(bounds[best])
 
 
-# %% ../nbs/07b_scaling.ipynb #c72
+# %% ../nbs/07b_scaling.ipynb #c98
 class _Carried:
     """What a carried posterior keeps: factor, whitened values, and whitened rows for each followed task."""
 
@@ -610,7 +806,7 @@ class _Carried:
             self.V = np.concatenate([self.V, np.empty((len(self.V), grow, len(self.points)))], axis=1)
 
 
-# %% ../nbs/07b_scaling.ipynb #c73
+# %% ../nbs/07b_scaling.ipynb #c99
 class CarriedPosterior(_Carried):
     """Posterior mean and variance of some tasks on fixed points under one Sigma, carried along as data come in.
 
