@@ -17,3 +17,4 @@ from .problems import *
 from .baselines import *
 from .experiments import *
 from .figures import *
+from .safe_benchmark import *

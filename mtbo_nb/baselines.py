@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .concentration import DataRadius, confidence_radius
+from .correlation import CorrelationPosterior
 from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_nonnegative, as_positive
 from .mtbkb import MTBKB
 from mtbo_nb.mtkb import (
@@ -30,7 +33,9 @@ from mtbo_nb.mtkb import (
     on_domain,
 )
 from .regression import Posterior, Sites, as_multitask, pivoted_cholesky
+from .safe import CorrelationSet, SafeMTBO, SafeRecord, TheoremCertificate
 from .scalarization import Chebyshev, Scalarization
+from .scaling import RobustScaling, grid_points, safe_beta
 
 Array = NDArray[np.float64]
 
@@ -51,6 +56,14 @@ __all__ = [
     "MOBO",
     "RandomSearch",
     "SobolSearch",
+    "SafeBO",
+    "SafeUCB",
+    "SafeICM",
+    "NonNegative",
+    "without_gamma",
+    "six",
+    "PublishedBand",
+    "SafePublished",
 ]
 
 
@@ -542,3 +555,134 @@ class SobolSearch(Baseline):
         j = int(np.argmin(np.where(self._tries == self._tries.min(), gaps, np.inf)))
         self._tries[j] += 1
         return X[j].copy()
+
+
+# %% ../nbs/09_baselines.ipynb #c68
+class SafeBO(SafeMTBO):
+    """Safe Bayesian optimisation of a plant alone: no free tasks, every output learnt by itself.
+
+    Parameters
+    ----------
+    kernels : sequence of scalar kernels
+        Their sum is the kernel of every output.
+    domain : Finite or Box
+    n_tasks : int
+        Outputs of the plant, all measured in every run; those beyond the main one must have limits.
+    **options
+        As for `SafeMTBO`: `thresholds`, `noise_std`, `data`, `certificate`, ...
+    """
+
+    def __init__(self, kernels: Sequence[ScalarKernel], domain: Finite | Box, *, n_tasks: int = 1, **options: Any):
+        alone = np.repeat(np.eye(n_tasks)[None], len(kernels), axis=0)
+        super().__init__(kernels, domain, n_tasks=n_tasks, correlation=alone, **{"supplementary": 0} | options)
+        if self.side_tasks:
+            raise ValueError(f"thresholds must limit every task but the main one, missing {self.side_tasks}")
+
+
+# %% ../nbs/09_baselines.ipynb #c70
+class SafeUCB(SafeBO):
+    """Safe search of a plant alone with a constant multiplier, as SafeOpt is used; nothing is guaranteed.
+
+    Parameters
+    ----------
+    kernels, domain
+        As for `SafeBO`.
+    sqrt_beta : float
+        The multiplier of the band.
+    **options
+        As for `SafeBO`.
+
+    References
+    ----------
+    Berkenkamp, Schoellig and Krause (2016), Safe controller optimization for quadrotors with Gaussian processes, ICRA.
+    """
+
+    def __init__(
+        self, kernels: Sequence[ScalarKernel], domain: Finite | Box, *, sqrt_beta: float = 2.0, **options: Any
+    ):
+        beta = as_positive("sqrt_beta", sqrt_beta) ** 2
+        super().__init__(kernels, domain, certificate="theorem", beta=beta, **options)
+
+
+# %% ../nbs/09_baselines.ipynb #c72
+class SafeICM(SafeMTBO):
+    """Safe multi-task search with one kernel and one unknown correlation matrix.
+
+    Parameters
+    ----------
+    kernel : ScalarKernel
+    domain : Finite or Box
+    **options
+        As for `SafeMTBO`.
+    """
+
+    def __init__(self, kernel: ScalarKernel, domain: Finite | Box, **options: Any):
+        super().__init__([kernel], domain, **options)
+
+
+# %% ../nbs/09_baselines.ipynb #c74
+class NonNegative(CorrelationSet):
+    """Credible set of one round without its negative correlations."""
+
+    def interval(self, p: CorrelationPosterior, record: SafeRecord) -> tuple[float, float]:
+        """The part at or above 0 of the credible interval at level rho, which is not divided by the rounds."""
+        lo, hi = p.interval(record.rho)
+        return max(lo, 0.0), max(hi, 0.0)
+
+    def keep(self, Sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The draws without a negative entry."""
+        return Sigmas[(Sigmas >= 0).all((1, 2, 3))]
+
+
+# %% ../nbs/09_baselines.ipynb #c75
+def without_gamma(scaling: RobustScaling) -> float:
+    """nu + sqrt(beta)."""
+    return scaling.nu + float(np.sqrt(scaling.beta))
+
+
+def six(scaling: RobustScaling) -> float:
+    """The multiplier of the acquisition: that of the default rule."""
+    return 6.0
+
+
+@dataclass
+class PublishedBand(TheoremCertificate):
+    """The simplified band of the published code; nothing is proved about it."""
+
+    correlations: CorrelationSet = field(default_factory=NonNegative)
+    multiplier: Any = without_gamma
+    acquisition: Any = six
+    name: str = "published"
+    proved: bool = False
+
+
+# %% ../nbs/09_baselines.ipynb #c76
+class SafePublished(SafeMTBO):
+    """Safe multi-task search with the simplifications of the published code; nothing is proved about it.
+
+    Parameters
+    ----------
+    kernels, domain
+        As for `SafeMTBO`.
+    delta, tau : float
+        Share of failing bands of one task in one round, and the mesh on a box.
+    **options
+        As for `SafeMTBO`.
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, section 4 and the published code.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[ScalarKernel],
+        domain: Finite | Box,
+        *,
+        delta: float = 0.05,
+        tau: float = 1e-3,
+        **options: Any,
+    ):
+        points = float(len(domain.X)) if isinstance(domain, Finite) else grid_points(domain.bounds, tau)
+        beta = safe_beta(points, delta, union=False)
+        super().__init__(kernels, domain, certificate=PublishedBand(), beta=beta, delta=delta, tau=tau, **options)

@@ -15,14 +15,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from . import __version__
-from .experiments import Results, Table, as_problem, drive, plot_regret, recipe, save_curves, trials
-from .figures import FIGURES, METHODS, draw_figure, figure_names, promise, reproduce, thin
-from .mtkb import MTKB
-from .problems import PROBLEMS, Problem, intel_readings, sensor_problem
-
 # %% auto #0
 __all__ = [
     "DEMO",
@@ -50,7 +42,16 @@ __all__ = [
     "main",
 ]
 
-# %% ../nbs/14_cli.ipynb #c5
+# %% ../nbs/14_cli.ipynb #c3
+import numpy as np
+
+from . import __version__
+from .experiments import Results, Table, as_problem, drive, plot_regret, recipe, save_curves, trials
+from .figures import FIGURES, METHODS, Thinned, draw_figure, figure_names, promise, reproduce, thin
+from .mtkb import MTKB
+from .problems import PROBLEMS, Problem, intel_readings, sensor_problem
+
+# %% ../nbs/14_cli.ipynb #c6
 DEMO = {
     label: METHODS[label]
     for label in (
@@ -64,14 +65,14 @@ DEMO = {
 }
 
 
-# %% ../nbs/14_cli.ipynb #c9
+# %% ../nbs/14_cli.ipynb #c10
 def contest(name: str) -> dict[str, Callable[..., Any]]:
     """The recipes of the demo for a problem."""
     reference = "worst" if name == "weather" else None
     return {label: contender.recipe(reference=reference) for label, contender in DEMO.items()}
 
 
-# %% ../nbs/14_cli.ipynb #c12
+# %% ../nbs/14_cli.ipynb #c14
 def report(results: Results, problem: Problem) -> str:
     """The table of one problem, with what is guaranteed and who wins."""
     T = results.regret.shape[2]
@@ -84,7 +85,7 @@ def report(results: Results, problem: Problem) -> str:
     return "\n".join(text)
 
 
-# %% ../nbs/14_cli.ipynb #c15
+# %% ../nbs/14_cli.ipynb #c17
 def finished(problem: Problem, T: int, seed: int) -> Any:
     """MT-KB with the narrowest of the bounds, after T rounds, scores measured from the worst value of each output."""
     opt = recipe(MTKB, reference="worst", radius="data", eta=0.1)(problem, seed)
@@ -92,6 +93,7 @@ def finished(problem: Problem, T: int, seed: int) -> Any:
     return opt
 
 
+# %% ../nbs/14_cli.ipynb #c18
 def recommend(problem: Problem, opt: Any) -> str:
     """Which candidate an optimiser recommends for equal weights, and how good it really is."""
     T, weights = len(opt.history), np.full(opt.n_tasks, 1 / opt.n_tasks)
@@ -102,13 +104,13 @@ def recommend(problem: Problem, opt: Any) -> str:
     return f"Equal weights on {wanted}: after {T} rounds MT-KB names {found}."
 
 
-# %% ../nbs/14_cli.ipynb #c18
+# %% ../nbs/14_cli.ipynb #c22
 def half_width(problem: Problem, opt: Any) -> float:
     """The half width of the confidence band, in the median over outputs and candidates."""
     return float(opt.beta * np.median(np.sqrt(np.einsum("sii->si", opt.posterior.cov(problem.X)))))
 
 
-# %% ../nbs/14_cli.ipynb #c23
+# %% ../nbs/14_cli.ipynb #c27
 def remark(results: Results, problem: Problem, opt: Any) -> str:
     """A line that says why the narrower bounds did not help, where they did not; otherwise nothing."""
     last = zip(results.methods, *(curve[:, -1].tolist() for curve in results.curves()), strict=True)
@@ -125,7 +127,7 @@ def remark(results: Results, problem: Problem, opt: Any) -> str:
     )
 
 
-# %% ../nbs/14_cli.ipynb #c26
+# %% ../nbs/14_cli.ipynb #c30
 def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path) -> None:
     """Draw the regret on every problem, side by side, into a .png; no display is needed."""
     from matplotlib.figure import Figure
@@ -147,13 +149,14 @@ def picture(results: Sequence[Results], problems: Sequence[Problem], path: Path)
     figure.savefig(path, dpi=150)
 
 
-# %% ../nbs/14_cli.ipynb #c29
+# %% ../nbs/14_cli.ipynb #c33
 def say(*lines: str) -> None:
     """Write lines to the terminal."""
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
 
+# %% ../nbs/14_cli.ipynb #c34
 def pool(jobs: int) -> AbstractContextManager[Executor | None]:
     """An executor with some processes; none for one job."""
     if jobs == 1:
@@ -163,31 +166,15 @@ def pool(jobs: int) -> AbstractContextManager[Executor | None]:
     return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
 
-# %% ../nbs/14_cli.ipynb #c30
-def demo(args: argparse.Namespace) -> int:
-    """Run the demo; see `mtbo demo --help`."""
-    out, seeds = Path(args.out), range(args.seed, args.seed + args.trials)
-    out.mkdir(parents=True, exist_ok=True)
-    everything, problems, texts = [], [as_problem(name, args.seed) for name in args.problems], []
-    with pool(args.jobs) as executor:
-        for name, problem in zip(args.problems, problems, strict=True):
-            results = trials(name, contest(name), args.rounds, seeds, executor, progress=not args.no_progress)
-            opt = finished(problem, args.rounds, args.seed)
-            lines = [
-                report(results, problem),
-                remark(results, problem, opt),
-                recommend(problem, opt) * bool(problem.labels),
-            ]
-            text = "\n".join(line for line in lines if line)
-            say("", text)
-            results.save(out / f"{name}.npz")
-            save_curves(results, out / f"{name}.csv")
-            everything.append(results)
-            texts.append(text)
-    picture(everything, problems, out / "regret.png")
-    (out / "report.txt").write_text("\n\n".join([*texts, LEGEND]) + "\n")
-    say("", LEGEND, "", f"picture: {out / 'regret.png'}", f"numbers: {out}/*.npz, *.csv, report.txt")
-    return 0
+# %% ../nbs/14_cli.ipynb #c37
+def _tell(name: str, problem: Problem, results: Results, opt: Any, out: Path) -> str:
+    """Print what one problem showed and write its numbers; the text again, for the report."""
+    advice = recommend(problem, opt) if problem.labels else ""
+    text = "\n".join(filter(None, [report(results, problem), remark(results, problem, opt), advice]))
+    say("", text)
+    results.save(out / f"{name}.npz")
+    save_curves(results, out / f"{name}.csv")
+    return text
 
 
 LEGEND = """\
@@ -197,7 +184,24 @@ regret bound, since b is the norm of the function. The paper's b, max |f| / kapp
 function outside the kernel's space no b is right: such runs are heuristics, however good they look."""
 
 
-# %% ../nbs/14_cli.ipynb #c32
+# %% ../nbs/14_cli.ipynb #c39
+def demo(args: argparse.Namespace) -> int:
+    """Run the demo; see `mtbo demo --help`."""
+    out, seeds = Path(args.out), range(args.seed, args.seed + args.trials)
+    out.mkdir(parents=True, exist_ok=True)
+    everything, problems, texts = [], [as_problem(name, args.seed) for name in args.problems], []
+    with pool(args.jobs) as executor:
+        for name, problem in zip(args.problems, problems, strict=True):
+            results = trials(name, contest(name), args.rounds, seeds, executor, progress=not args.no_progress)
+            texts.append(_tell(name, problem, results, finished(problem, args.rounds, args.seed), out))
+            everything.append(results)
+    picture(everything, problems, out / "regret.png")
+    (out / "report.txt").write_text("\n\n".join([*texts, LEGEND]) + "\n")
+    say("", LEGEND, "", f"picture: {out / 'regret.png'}", f"numbers: {out}/*.npz, *.csv, report.txt")
+    return 0
+
+
+# %% ../nbs/14_cli.ipynb #c41
 def whole(low: int) -> Callable[[str], int]:
     """A converter for whole numbers from `low` on."""
 
@@ -211,21 +215,17 @@ def whole(low: int) -> Callable[[str], int]:
     return convert
 
 
-# %% ../nbs/14_cli.ipynb #c33
+# %% ../nbs/14_cli.ipynb #c43
+DEMO_HELP = "Play MT-KB and IT-KB on test problems, print their regret, and store a picture and the numbers."
+
+
 def add_demo(commands: Any) -> None:
     """The arguments of `mtbo demo`."""
     parser = commands.add_parser("demo", help="MT-KB against independent tasks on four problems", description=DEMO_HELP)
     parser.set_defaults(run=demo)
+    add, known = parser.add_argument, {"choices": sorted(PROBLEMS), "help": f"of {', '.join(PROBLEMS)}"}
     default = [name for name in ("weather", "rkhs2", "rkhs20", "sine") if name in PROBLEMS]
-    add = parser.add_argument
-    add(
-        "--problems",
-        nargs="+",
-        choices=sorted(PROBLEMS),
-        default=default,
-        metavar="NAME",
-        help=f"of {', '.join(PROBLEMS)}",
-    )
+    add("--problems", nargs="+", default=default, metavar="NAME", **known)
     add("--trials", type=whole(1), default=None, help="functions drawn for each problem (default 5)")
     add("--rounds", type=whole(1), default=None, help="rounds of each run (default 200)")
     add("--seed", type=whole(0), default=0, help="first seed (default 0)")
@@ -235,17 +235,29 @@ def add_demo(commands: Any) -> None:
     add("--no-progress", action="store_true", help="no progress bars")
 
 
-DEMO_HELP = "Play MT-KB and IT-KB on test problems, print their regret, and store a picture and the numbers."
-
-
-# %% ../nbs/14_cli.ipynb #c35
+# %% ../nbs/14_cli.ipynb #c45
 def intel_problems(files: Sequence[str], seeds: Sequence[int]) -> Callable[[int], Problem]:
     """The function seed -> sensor problem of the Intel lab, from its two raw files."""
     readings = intel_readings(*files)
     return {seed: sensor_problem("intel", readings, seed=seed) for seed in seeds}.__getitem__
 
 
-# %% ../nbs/14_cli.ipynb #c36
+# %% ../nbs/14_cli.ipynb #c47
+def _describe(name: str, kept: Thinned, problem: Problem) -> list[str]:
+    """The title of a figure, its problem, and a table of its regrets."""
+    figure, T = FIGURES[name], int(kept.rounds[-1])
+    at = sorted({t for t in (10, 100) if t < T} | {T})
+    digits = 3 if figure.what == "average" else 5
+    return ["", f"{name}: {figure.title}", repr(problem), repr(kept.summary(at, figure.what, digits=digits))]
+
+
+def _store_figure(name: str, kept: Thinned, out: Path) -> None:
+    """Write the curves of a figure, and its picture."""
+    kept.save(out / f"{name}.npz")
+    draw_figure(name, kept).savefig(out / f"{name}.png", dpi=150)
+
+
+# %% ../nbs/14_cli.ipynb #c49
 def reproduce_figures(args: argparse.Namespace) -> int:
     """Play figures of the paper; see `mtbo reproduce --help`."""
     out, played = Path(args.out), dict[str, Results]()
@@ -261,23 +273,23 @@ def reproduce_figures(args: argparse.Namespace) -> int:
             if runs not in played:
                 played[runs] = reproduce(runs, executor, progress=not args.no_progress, **options)
             kept = thin(played[runs])
-            say("", f"{name}: {figure.title}", repr(as_problem(problem or figure.contests[0][0], 0)))
-            T = int(kept.rounds[-1])
-            at = sorted({t for t in (10, 100) if t < T} | {T})
-            say(repr(kept.summary(at, figure.what, digits=3 if figure.what == "average" else 5)))
-            kept.save(out / f"{name}.npz")
-            draw_figure(name, kept).savefig(out / f"{name}.png", dpi=150)
+            say(*_describe(name, kept, as_problem(problem or figure.contests[0][0], 0)))
+            _store_figure(name, kept, out)
     say("", f"pictures and numbers: {out}/*.png, *.npz")
     return 0
 
 
-# %% ../nbs/14_cli.ipynb #c37
+# %% ../nbs/14_cli.ipynb #c51
 def figure_argument(text: str) -> list[str]:
     """The figures that an argument of the command stands for."""
     try:
         return figure_names(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+# %% ../nbs/14_cli.ipynb #c52
+REPRODUCE_HELP = "Play figures of Chowdhury and Gopalan (2020), print the regrets, and store pictures and curves."
 
 
 def add_reproduce(commands: Any) -> None:
@@ -294,9 +306,7 @@ def add_reproduce(commands: Any) -> None:
     add("--no-progress", action="store_true", help="no progress bars")
 
 
-REPRODUCE_HELP = "Play figures of Chowdhury and Gopalan (2020), print the regrets, and store pictures and curves."
-
-# %% ../nbs/14_cli.ipynb #c38
+# %% ../nbs/14_cli.ipynb #c53
 COMMANDS = [add_demo, add_reproduce]
 
 
@@ -310,7 +320,7 @@ def parser() -> argparse.ArgumentParser:
     return main_parser
 
 
-# %% ../nbs/14_cli.ipynb #c40
+# %% ../nbs/14_cli.ipynb #c56
 def main(argv: Sequence[str] | None = None) -> int:
     """The `mtbo` command.
 

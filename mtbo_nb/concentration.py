@@ -14,19 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from mtbo_nb.kernels import (
-    MultiTaskKernel,
-    ScalarKernel,
-    as_count,
-    as_nonnegative,
-    as_points,
-    as_positive,
-    as_real,
-)
-from .regression import as_multitask, carry, posterior
-
-Array = NDArray[np.float64]
-
 # %% auto #0
 __all__ = [
     "Array",
@@ -50,8 +37,22 @@ __all__ = [
     "nystrom_confidence_radius",
 ]
 
+# %% ../nbs/02_concentration.ipynb #c3
+from mtbo_nb.kernels import (
+    MultiTaskKernel,
+    ScalarKernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+)
+from .regression import as_multitask, carry, posterior
 
-# %% ../nbs/02_concentration.ipynb #c28
+Array = NDArray[np.float64]
+
+
+# %% ../nbs/02_concentration.ipynb #c33
 def as_probability(name: str, value: Any) -> float:
     """A float in (0, 1], or an error that names the argument."""
     number = as_positive(name, value)
@@ -60,6 +61,7 @@ def as_probability(name: str, value: Any) -> float:
     return number
 
 
+# %% ../nbs/02_concentration.ipynb #c34
 def as_logdet(value: Any, name: str = "logdet") -> float:
     """A finite float >= 0, where a rounding error below it counts as 0; or an error that names the argument."""
     try:
@@ -69,13 +71,14 @@ def as_logdet(value: Any, name: str = "logdet") -> float:
     return 0.0 if tiny else as_nonnegative(name, value)
 
 
+# %% ../nbs/02_concentration.ipynb #c37
 def _noise_term(logdet: float, noise_std: float, eta: float, delta: float) -> float:
     """sigma/sqrt(eta) sqrt(2 log(1/delta) + logdet)."""
     log_price = as_logdet(logdet) - 2 * math.log(as_probability("delta", delta))
     return as_nonnegative("noise_std", noise_std) * math.sqrt(log_price / as_positive("eta", eta))
 
 
-# %% ../nbs/02_concentration.ipynb #c29
+# %% ../nbs/02_concentration.ipynb #c39
 def confidence_radius(logdet: float, norm_bound: float, noise_std: float, eta: float, delta: float) -> float:
     """The radius beta_t = b + sigma/sqrt(eta) sqrt(2 log(1/delta) + log det(I + G_t/eta)) of Theorem 1.
 
@@ -114,7 +117,7 @@ def confidence_radius(logdet: float, norm_bound: float, noise_std: float, eta: f
     return as_nonnegative("norm_bound", norm_bound) + _noise_term(logdet, noise_std, eta, delta)
 
 
-# %% ../nbs/02_concentration.ipynb #c47
+# %% ../nbs/02_concentration.ipynb #c59
 def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float, delta: float) -> float:
     """The radius sqrt(b^2 + sigma^2/eta (2 log(1/delta) + log det(I + G_t/eta))): never above `confidence_radius`.
 
@@ -153,7 +156,7 @@ def tight_radius(logdet: float, norm_bound: float, noise_std: float, eta: float,
     return math.hypot(as_nonnegative("norm_bound", norm_bound), _noise_term(logdet, noise_std, eta, delta))
 
 
-# %% ../nbs/02_concentration.ipynb #c50
+# %% ../nbs/02_concentration.ipynb #c62
 def as_square(name: str, value: Any) -> float:
     """A float >= 0 with a finite square, 0 for 0 alone; or an error that names the argument."""
     number = as_nonnegative(name, value)
@@ -162,6 +165,7 @@ def as_square(name: str, value: Any) -> float:
     return number
 
 
+# %% ../nbs/02_concentration.ipynb #c63
 def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array, Array]:
     """Ridges and shares of the mixture behind `data_radius`: eta with one half, six others with a twelfth each.
 
@@ -198,12 +202,13 @@ def mixture_grid(norm_bound: float, noise_std: float, eta: float) -> tuple[Array
     return np.r_[as_positive("eta", eta), ratios], np.r_[0.5, np.full(6, 1 / 12)]
 
 
-# %% ../nbs/02_concentration.ipynb #c51
+# %% ../nbs/02_concentration.ipynb #c67
 def as_vector(name: str, values: ArrayLike) -> Array:
     """Real numbers as an array of at least one dimension, or an error that names the argument."""
     return np.atleast_1d(as_real(name, values))
 
 
+# %% ../nbs/02_concentration.ipynb #c68
 def _as_mixture(*columns: ArrayLike) -> list[Array]:
     """quads, logdets, ridges and weights as finite vectors of one length."""
     names = ("quads", "logdets", "ridges", "weights")
@@ -218,7 +223,7 @@ def _as_mixture(*columns: ArrayLike) -> list[Array]:
     return arrays
 
 
-# %% ../nbs/02_concentration.ipynb #c52
+# %% ../nbs/02_concentration.ipynb #c69
 def squared_deviation(
     quads: ArrayLike, logdets: ArrayLike, ridges: ArrayLike, weights: ArrayLike, noise_std: float, delta: float
 ) -> float:
@@ -247,7 +252,7 @@ def squared_deviation(
     return float(-2 * variance * logsumexp(-squares / (2 * variance), b=pi)) if variance else 0.0
 
 
-# %% ../nbs/02_concentration.ipynb #c56
+# %% ../nbs/02_concentration.ipynb #c75
 def norm_lower_bound(
     quads: ArrayLike, logdets: ArrayLike, ridges: ArrayLike, weights: ArrayLike, noise_std: float, delta: float
 ) -> float:
@@ -273,11 +278,12 @@ def norm_lower_bound(
     return math.sqrt(max(0.0, float(np.max(np.asarray(quads) - square / np.asarray(ridges)))))
 
 
-# %% ../nbs/02_concentration.ipynb #c59
+# %% ../nbs/02_concentration.ipynb #c78
 class NormBoundFalsified(UserWarning):
     """The data contradict the assumed bound on the norm of f: the guarantee is void until it is raised."""
 
 
+# %% ../nbs/02_concentration.ipynb #c79
 def data_radius(
     quads: ArrayLike,
     logdets: ArrayLike,
@@ -325,7 +331,7 @@ def data_radius(
     return math.sqrt(max(0.0, b**2 + square / eta - quad))  # not refuted: below zero by rounding only
 
 
-# %% ../nbs/02_concentration.ipynb #c66
+# %% ../nbs/02_concentration.ipynb #c86
 class DataRadius:
     """The data-dependent radius of one run: told the same rounds as the posterior with ridge `eta` that it serves.
 
@@ -375,7 +381,7 @@ class DataRadius:
         return norm_lower_bound(*self.evidence, self.noise_std, self.delta)
 
 
-# %% ../nbs/02_concentration.ipynb #c94
+# %% ../nbs/02_concentration.ipynb #c122
 def information_gain(kernel: MultiTaskKernel | ScalarKernel, X: ArrayLike, eta: float) -> float:
     """The information (1/2) log det(I + G/eta), in nats, that observations at the points X (t, d) have about f.
 
@@ -402,7 +408,7 @@ def information_gain(kernel: MultiTaskKernel | ScalarKernel, X: ArrayLike, eta: 
     return posterior(K, eta).update(points, np.zeros((len(points), K.n_tasks))).logdet / 2
 
 
-# %% ../nbs/02_concentration.ipynb #c96
+# %% ../nbs/02_concentration.ipynb #c124
 @dataclass(frozen=True)
 class InformationGain:
     """A design, what it teaches, and a certificate that no design of its length teaches more than `upper`.
@@ -431,7 +437,7 @@ class InformationGain:
         return f"InformationGain({self.value:.4g} <= maximum <= {self.upper:.4g}, {len(self.indices)} rounds)"
 
 
-# %% ../nbs/02_concentration.ipynb #c97
+# %% ../nbs/02_concentration.ipynb #c125
 def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T: int, eta: float) -> InformationGain:
     """The maximum information gain of T rounds on a finite domain: a greedy design and a certified upper bound.
 
@@ -478,7 +484,7 @@ def max_information_gain(kernel: MultiTaskKernel | ScalarKernel, domain: Any, T:
     return InformationGain(totals[-1], upper, chosen, np.array(totals[1:]))
 
 
-# %% ../nbs/02_concentration.ipynb #c119
+# %% ../nbs/02_concentration.ipynb #c152
 def regret_bound(radii: ArrayLike, variances: ArrayLike, lipschitz: float = 1.0) -> Array:
     """Bound on the cumulative regret along a run, 2 L max_{t<T} beta_t sqrt(T sum_{t<=T} u_t), for every T.
 
@@ -515,7 +521,7 @@ def regret_bound(radii: ArrayLike, variances: ArrayLike, lipschitz: float = 1.0)
     return 2 * as_nonnegative("lipschitz", lipschitz) * np.maximum.accumulate(beta) * np.sqrt(rounds * np.cumsum(u))
 
 
-# %% ../nbs/02_concentration.ipynb #c123
+# %% ../nbs/02_concentration.ipynb #c156
 def worst_case_regret(
     T: int,
     gain: float,
@@ -556,7 +562,7 @@ def worst_case_regret(
     return 2 * as_nonnegative("lipschitz", lipschitz) * beta * math.sqrt(as_count("T", T) * variances)
 
 
-# %% ../nbs/02_concentration.ipynb #c131
+# %% ../nbs/02_concentration.ipynb #c166
 def nystrom_confidence_radius(
     logdet_proxy: float, norm_bound: float, noise_std: float, eta: float, delta: float, epsilon: float
 ) -> float:

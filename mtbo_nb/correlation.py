@@ -448,8 +448,9 @@ class OneCorrelationMoments(OneCorrelation):
     def _blocks(self, X: Array, task: int) -> tuple[Array, Array]:
         """Whitened covariances (s, M_own), (s, M_other) of one task at X with its own and the other task's data."""
         own, other = task, 1 - task
-        if self.carried is not None and X is self.carried[0].points and task in self.carried[0].tasks:
-            return self.carried[own].rows(task).T, self.carried[other].rows(task).T
+        carried = self.carried
+        if carried is not None and task in carried[0].tasks and np.array_equal(X, carried[0].points):
+            return carried[own].rows(task).T, carried[other].rows(task).T
         P = _forward(self.L[own], self._sum(self.variances[:, task], self.parts[own], X)).T
         Q = _forward(self.L[other], self._sum(self.o, self.parts[other], X)).T
         return P, Q

@@ -18,26 +18,13 @@ from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
-import numpy as np
-from numpy.typing import NDArray
-from tqdm.auto import tqdm
-
-from .concentration import regret_bound
-from .kernels import as_count
-from .mtkb import MTKB, AskTell, Finite
-from .problems import PROBLEMS, Problem, paper_norm
-from .regression import carry
-from .scalarization import Chebyshev, bayes_regret, cumulative_regret, time_average
-
-Array = NDArray[np.float64]
-
 # %% auto #0
 __all__ = [
     "Array",
     "COLOURS",
     "Trial",
-    "drive",
     "as_seed",
+    "drive",
     "bound_along",
     "recipe",
     "run",
@@ -52,8 +39,23 @@ __all__ = [
     "plot_regret",
 ]
 
+# %% ../nbs/10_experiments.ipynb #c3
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
-# %% ../nbs/10_experiments.ipynb #c5
+from .concentration import regret_bound
+from .kernels import as_count
+from .mtkb import MTKB, AskTell, Finite
+from .problems import PROBLEMS, Problem, paper_norm
+from .regression import carry
+from .scalarization import Chebyshev, bayes_regret, cumulative_regret, time_average
+
+# %% ../nbs/10_experiments.ipynb #c4
+Array = NDArray[np.float64]
+
+
+# %% ../nbs/10_experiments.ipynb #c7
 @dataclass(frozen=True, eq=False)
 class Trial:
     """What one run gave, round by round.
@@ -80,7 +82,15 @@ class Trial:
         return f"Trial({len(self.regret)} rounds, average regret {self.regret.mean():.4g})"
 
 
-# %% ../nbs/10_experiments.ipynb #c6
+# %% ../nbs/10_experiments.ipynb #c9
+def as_seed(name: str, value: Any) -> int:
+    """A whole number >= 0, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number >= 0, got {value!r}")
+    return int(value)
+
+
+# %% ../nbs/10_experiments.ipynb #c11
 def drive(problem: Problem, optimiser: AskTell, T: int, seed: int = 0) -> Trial:
     """Play T rounds with an optimiser, with the weights and the noise that belong to the seed.
 
@@ -123,30 +133,27 @@ def drive(problem: Problem, optimiser: AskTell, T: int, seed: int = 0) -> Trial:
     return _judge(problem, optimiser, rounds)
 
 
-def as_seed(name: str, value: Any) -> int:
-    """A whole number >= 0, or an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} must be a whole number >= 0, got {value!r}")
-    return int(value)
+# %% ../nbs/10_experiments.ipynb #c13
+def _truths(problem: Problem, X: Array, listed: bool) -> tuple[Array, NDArray[Any]]:
+    """Outputs (N, n) of all points that a run is measured by, and the numbers of its own points X (T, d) among them."""
+    if listed:
+        return problem.F, np.array([problem.index_of(x) for x in X])
+    return np.vstack([problem.F, [problem.value(x) for x in X]]), len(problem.F) + np.arange(len(X))
 
 
-# %% ../nbs/10_experiments.ipynb #c8
+# %% ../nbs/10_experiments.ipynb #c15
 def _judge(problem: Problem, optimiser: AskTell, T: int, sample: int = 200) -> Trial:
     """The last T rounds of an optimiser, measured with the truth."""
     s, history = optimiser.scalarization, optimiser.history
     X, weights = history.X[-T:], np.array(history.weights[-T:])
-    if isinstance(optimiser.domain, Finite):
-        F, picks = problem.F, np.array([problem.index_of(x) for x in X])
-    else:
-        F = np.vstack([problem.F, [problem.value(x) for x in X]])
-        picks = len(problem.F) + np.arange(T)
+    F, picks = _truths(problem, X, isinstance(optimiser.domain, Finite))
     rng = np.random.default_rng(0)
     many = np.array([s.sample_weights(optimiser.n_tasks, rng) for _ in range(sample)])
     regret = np.diff(cumulative_regret(s, weights, F, picks), prepend=0.0)
     return Trial(X, weights, np.array(history.beta[-T:]), regret, bayes_regret(s, many, F, picks))
 
 
-# %% ../nbs/10_experiments.ipynb #c14
+# %% ../nbs/10_experiments.ipynb #c22
 def bound_along(optimiser: MTKB) -> Array:
     """The bound of Theorem 2 on the cumulative regret, evaluated along the history of an optimiser.
 
@@ -180,7 +187,28 @@ def bound_along(optimiser: MTKB) -> Array:
     return regret_bound(history.beta, norms, max(s.lipschitz(w) for w in history.weights))
 
 
-# %% ../nbs/10_experiments.ipynb #c19
+# %% ../nbs/10_experiments.ipynb #c29
+def _takes(make: Any, name: str) -> bool:
+    """Whether a class, or one of those that its ** goes to, or a function takes an argument of that name."""
+    found = [p for each in getattr(make, "__mro__", (make,)) for p in signature(each).parameters.values()]
+    anything = not isinstance(make, type) and any(p.kind is p.VAR_KEYWORD for p in found)
+    return anything or name in {p.name for p in found}
+
+
+# %% ../nbs/10_experiments.ipynb #c32
+def _make(
+    optimiser: Any, norm: str | None, reference: str | None, options: dict[str, Any], problem: Problem, seed: int
+) -> AskTell:
+    known: dict[str, Any] = {"noise_std": problem.noise_std, "seed": seed}
+    if norm is not None and _takes(optimiser, "norm_bound"):
+        known["norm_bound"] = problem.norm_bound if norm == "true" else paper_norm(problem)
+    if reference is not None:
+        known["scalarization"] = Chebyshev(problem.reference)
+    made: AskTell = optimiser(problem.kernel, Finite(problem.X), **known | options)
+    return made
+
+
+# %% ../nbs/10_experiments.ipynb #c34
 def recipe(
     optimiser: type[AskTell], *, norm: str | None = "true", reference: str | None = None, **options: Any
 ) -> Callable[[Problem, int], AskTell]:
@@ -210,26 +238,7 @@ def recipe(
     return partial(_make, optimiser, norm, reference, options)
 
 
-def _takes(make: Any, name: str) -> bool:
-    """Whether a class, or one of those that its ** goes to, or a function takes an argument of that name."""
-    found = [p for each in getattr(make, "__mro__", (make,)) for p in signature(each).parameters.values()]
-    anything = not isinstance(make, type) and any(p.kind is p.VAR_KEYWORD for p in found)
-    return anything or name in {p.name for p in found}
-
-
-def _make(
-    optimiser: Any, norm: str | None, reference: str | None, options: dict[str, Any], problem: Problem, seed: int
-) -> AskTell:
-    known: dict[str, Any] = {"noise_std": problem.noise_std, "seed": seed}
-    if norm is not None and _takes(optimiser, "norm_bound"):
-        known["norm_bound"] = problem.norm_bound if norm == "true" else paper_norm(problem)
-    if reference is not None:
-        known["scalarization"] = Chebyshev(problem.reference)
-    made: AskTell = optimiser(problem.kernel, Finite(problem.X), **known | options)
-    return made
-
-
-# %% ../nbs/10_experiments.ipynb #c20
+# %% ../nbs/10_experiments.ipynb #c35
 def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: int, seed: int = 0) -> Trial:
     """Make an optimiser for a problem and play T rounds with it.
 
@@ -249,7 +258,7 @@ def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: 
     return drive(problem, make_optimiser(problem, seed), T, seed)
 
 
-# %% ../nbs/10_experiments.ipynb #c23
+# %% ../nbs/10_experiments.ipynb #c38
 def as_problem(problem: str | Problem | Callable[[int], Problem], seed: int) -> Problem:
     """The problem itself, or the one that a name or a function gives for this seed."""
     if isinstance(problem, Problem):
@@ -259,6 +268,7 @@ def as_problem(problem: str | Problem | Callable[[int], Problem], seed: int) -> 
     return PROBLEMS[problem](seed) if isinstance(problem, str) else problem(seed)
 
 
+# %% ../nbs/10_experiments.ipynb #c40
 def _task(problem: Any, name: str, make: Any, T: int, seed: int) -> Trial:
     """One run, in this process or another."""
     try:
@@ -268,15 +278,19 @@ def _task(problem: Any, name: str, make: Any, T: int, seed: int) -> Trial:
         raise
 
 
-# %% ../nbs/10_experiments.ipynb #c24
+# %% ../nbs/10_experiments.ipynb #c42
+def _here(tasks: list[tuple[Any, ...]], bar: Any) -> Iterable[Trial]:
+    """The results of all tasks, one after the other."""
+    for task in tasks:
+        yield _task(*task)
+        bar.update()
+
+
+# %% ../nbs/10_experiments.ipynb #c43
 def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -> list[Trial]:
     """The results of all tasks, in their order; if one fails, those that wait are cancelled."""
     if executor is None:
-        results = []
-        for task in tasks:
-            results.append(_task(*task))
-            bar.update()
-        return results
+        return list(_here(tasks, bar))
     futures: list[Future[Trial]] = [executor.submit(_task, *task) for task in tasks]
     try:
         for future in as_completed(futures):
@@ -288,7 +302,7 @@ def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -
     return [future.result() for future in futures]
 
 
-# %% ../nbs/10_experiments.ipynb #c26
+# %% ../nbs/10_experiments.ipynb #c45
 @dataclass(frozen=True, repr=False)
 class Table:
     """A heading and rows of text."""
@@ -309,7 +323,45 @@ class Table:
         return f"<table>{row('th', self.head)}{''.join(row('td', cells) for cells in self.rows)}</table>"
 
 
-# %% ../nbs/10_experiments.ipynb #c29
+# %% ../nbs/10_experiments.ipynb #c48
+def _asked_rounds(at: Sequence[int] | None, known: NDArray[Any]) -> list[int]:
+    """The rounds of a table: T/4, T/2 and T, or those that were asked for if they are known."""
+    T = int(known[-1])
+    quarters = sorted({max(1, T // 4), max(1, T // 2), T})
+    rounds = quarters if at is None else [as_count("at", t) for t in np.ravel(at).tolist()]
+    if not rounds or not set(rounds) <= set(known.tolist()):
+        raise ValueError(f"at must hold rounds in 1..{T} that are known, got {rounds}")
+    return rounds
+
+
+# %% ../nbs/10_experiments.ipynb #c50
+def _cells(mean: Array, sd: Array, digits: int) -> list[list[str]]:
+    """Mean and deviation (M, rounds) as text."""
+    pairs = zip(mean, sd, strict=True)
+    return [[f"{m:.{digits}f} ± {s:.{digits}f}" for m, s in zip(*pair, strict=True)] for pair in pairs]
+
+
+# %% ../nbs/10_experiments.ipynb #c53
+def _row_of(methods: Sequence[str], role: str, name: str) -> int:
+    """The number of a method."""
+    if name not in methods:
+        raise ValueError(f"{role} must be one of {', '.join(map(repr, methods))}, got {name!r}")
+    return methods.index(name)
+
+
+def _mean_and_sd(values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation (M, rounds) over the S trials of values (M, S, rounds); 0 for a single trial."""
+    return values.mean(axis=1), values.std(axis=1, ddof=min(1, values.shape[1] - 1))
+
+
+def _of_kind(curves: Curves, what: str) -> Array:
+    """The "average" or "bayes" regret of all trials, (M, S, rounds)."""
+    if what not in ("average", "bayes"):
+        raise ValueError(f"what must be 'average' or 'bayes', got {what!r}")
+    return curves.average if what == "average" else curves.bayes
+
+
+# %% ../nbs/10_experiments.ipynb #c54
 class Curves:
     """What can be read off regret curves of M methods with S seeds, known at some rounds."""
 
@@ -329,45 +381,30 @@ class Curves:
 
     def curves(self, what: str = "average") -> tuple[Array, Array]:
         """Mean and standard deviation over the trials of "average" or "bayes", both (M, rounds)."""
-        if what not in ("average", "bayes"):
-            raise ValueError(f"what must be 'average' or 'bayes', got {what!r}")
-        values = self.average if what == "average" else self.bayes
-        return values.mean(axis=1), values.std(axis=1, ddof=min(1, len(self.seeds) - 1))
+        return _mean_and_sd(_of_kind(self, what))
 
     def wins(self, method: str, rival: str) -> int:
         """In how many trials `method` ends with the smaller average regret."""
-        for role, name in (("method", method), ("rival", rival)):
-            if name not in self.methods:
-                raise ValueError(f"{role} must be one of {', '.join(map(repr, self.methods))}, got {name!r}")
-        ours, theirs = (self.average[self.methods.index(name), :, -1] for name in (method, rival))
+        both = [_row_of(self.methods, role, name) for role, name in (("method", method), ("rival", rival))]
+        ours, theirs = self.average[both, :, -1]
         return int((ours < theirs).sum())
 
     def summary(self, at: Sequence[int] | None = None, what: str = "average", digits: int = 3) -> Table:
         """Mean and spread over the trials after some rounds; by default T/4, T/2 and T."""
-        T = int(self.rounds[-1])
-        rounds = (
-            sorted({max(1, T // 4), max(1, T // 2), T})
-            if at is None
-            else [as_count("at", t) for t in np.ravel(at).tolist()]
-        )
-        if not rounds or not set(rounds) <= set(self.rounds.tolist()):
-            raise ValueError(f"at must hold rounds in 1..{T} that are known, got {rounds}")
+        rounds = _asked_rounds(at, self.rounds)
         mean, sd = (curve[:, np.searchsorted(self.rounds, rounds)] for curve in self.curves(what))
-        cells = [
-            [f"{m:.{digits}f} ± {s:.{digits}f}" for m, s in zip(*pair, strict=True)]
-            for pair in zip(mean, sd, strict=True)
-        ]
-        rows = [[name, *row] for name, row in zip(self.methods, cells, strict=True)]
+        rows = [[name, *row] for name, row in zip(self.methods, _cells(mean, sd, digits), strict=True)]
         return Table([self.problem, *(f"T = {t}" for t in rounds)], rows)
 
 
-# %% ../nbs/10_experiments.ipynb #c31
+# %% ../nbs/10_experiments.ipynb #c56
 def write_archive(path: str | PathLike[str], names: Mapping[str, Any], **arrays: Any) -> None:
     """Write arrays, and names as a line of JSON, to an .npz file of exactly this name."""
     with Path(path).open("wb") as file:  # given a name, numpy would append .npz to it
         np.savez_compressed(file, names=np.array(json.dumps(names)), **arrays)
 
 
+# %% ../nbs/10_experiments.ipynb #c57
 def read_archive(path: str | PathLike[str], wanted: Sequence[str]) -> tuple[dict[str, Any], list[Array]]:
     """The names and the wanted arrays of an archive, or an error that says what the file is not."""
     with Path(path).open("rb") as file:
@@ -380,7 +417,7 @@ def read_archive(path: str | PathLike[str], wanted: Sequence[str]) -> tuple[dict
         return json.loads(str(stored["names"])), [stored[name] for name in wanted]
 
 
-# %% ../nbs/10_experiments.ipynb #c32
+# %% ../nbs/10_experiments.ipynb #c59
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(Curves):
     """The runs of several methods with several seeds.
@@ -425,7 +462,7 @@ class Results(Curves):
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), *arrays)
 
 
-# %% ../nbs/10_experiments.ipynb #c33
+# %% ../nbs/10_experiments.ipynb #c60
 def trials(
     problem: str | Problem | Callable[[int], Problem],
     methods: Mapping[str, Callable[[Problem, int], AskTell]],
@@ -477,7 +514,7 @@ def trials(
     return Results(title, tuple(methods), chosen, regret, bayes, radii)
 
 
-# %% ../nbs/10_experiments.ipynb #c42
+# %% ../nbs/10_experiments.ipynb #c69
 def save_curves(results: Results, path: str | PathLike[str]) -> None:
     """Write a .csv: one row a method and round, with mean and deviation of the average and the Bayes regret."""
     curves = [*results.curves(), *results.curves("bayes")]
@@ -489,10 +526,16 @@ def save_curves(results: Results, path: str | PathLike[str]) -> None:
                 rows.writerow([name, t + 1, *(f"{curve[m, t]:.6g}" for curve in curves)])
 
 
-# %% ../nbs/10_experiments.ipynb #c45
+# %% ../nbs/10_experiments.ipynb #c73
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
+def _lower_edge(mean: Array, sd: Array, log: bool) -> Array:
+    """The lower edge of the band: mean - sd, or on a logarithmic axis as far down as mean + sd is up."""
+    return mean**2 / np.maximum(mean + sd, 1e-300) if log else mean - sd
+
+
+# %% ../nbs/10_experiments.ipynb #c75
 def plot_regret(
     results: Curves,
     ax: Any = None,
@@ -525,8 +568,7 @@ def plot_regret(
     for i, (name, mean, sd) in enumerate(zip(results.methods, *results.curves(what), strict=True)):
         style = {"color": COLOURS[i % len(COLOURS)], "label": name} | dict((styles or {}).get(name, {}))
         ax.plot(results.rounds, mean, **style)
-        low = mean**2 / np.maximum(mean + sd, 1e-300) if log else mean - sd
-        ax.fill_between(results.rounds, low, mean + sd, color=style["color"], alpha=0.15, lw=0)
+        ax.fill_between(results.rounds, _lower_edge(mean, sd, log), mean + sd, color=style["color"], alpha=0.15, lw=0)
     ax.set(xlabel="round T", ylabel="R_C(T) / T" if what == "average" else "Bayes regret", title=results.problem)
     if log:
         ax.set_yscale("log")

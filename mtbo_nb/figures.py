@@ -12,20 +12,6 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .baselines import ITBKB, ITKB, MOBO, RandomSearch
-from .experiments import Curves, Results, as_problem, plot_regret, read_archive, recipe, write_archive
-from .experiments import trials as play
-from .kernels import SE, similar_tasks
-from .mtbkb import MTBKB
-from .mtkb import MTKB
-from .problems import Problem
-from .scalarization import Linear
-
-Array = NDArray[np.float64]
-
 # %% auto #0
 __all__ = [
     "Array",
@@ -46,10 +32,37 @@ __all__ = [
     "draw_figure",
 ]
 
-# %% ../nbs/10a_figures.ipynb #c5
+# %% ../nbs/10a_figures.ipynb #c3
+import numpy as np
+from numpy.typing import NDArray
+
+# %% ../nbs/10a_figures.ipynb #c4
+from .baselines import ITBKB, ITKB, MOBO, RandomSearch
+from mtbo_nb.experiments import (
+    Curves,
+    Results,
+    _of_kind,
+    _row_of,
+    as_problem,
+    plot_regret,
+    read_archive,
+    recipe,
+    write_archive,
+)
+from .experiments import trials as play
+from .kernels import SE, similar_tasks
+from .mtbkb import MTBKB
+from .mtkb import MTKB
+from .problems import Problem
+from .scalarization import Linear
+
+Array = NDArray[np.float64]
+
+# %% ../nbs/10a_figures.ipynb #c7
 SETTINGS: dict[str, Any] = {"eta": 0.1, "delta": 0.1}
 
 
+# %% ../nbs/10a_figures.ipynb #c8
 @dataclass(frozen=True)
 class Contender:
     """A method in a picture: how to make it, which norm bound it gets, and how and in which panel it is drawn."""
@@ -75,9 +88,11 @@ class Contender:
         return {"color": self.colour, "ls": "--" if self.norm == "paper" else "-"}
 
 
-# %% ../nbs/10a_figures.ipynb #c7
+# %% ../nbs/10a_figures.ipynb #c11
 PUBLISHED = {"width": "spectral", "radius": "paper"}
 BUDGETED = {"radius": "paper", "q": "paper", "epsilon": 0.5}
+
+# %% ../nbs/10a_figures.ipynb #c12
 METHODS = {
     "MT-KB, paper's b": Contender(MTKB, "paper", PUBLISHED, "#0072B2"),
     "MT-BKB, paper's b": Contender(MTBKB, "paper", BUDGETED | {"width": "spectral"}, "#56B4E9"),
@@ -91,7 +106,7 @@ METHODS = {
 }
 
 
-# %% ../nbs/10a_figures.ipynb #c10
+# %% ../nbs/10a_figures.ipynb #c15
 def promise(contender: Contender, problem: Problem) -> str:
     """What the theorem says about this method on this problem."""
     if contender.norm is None:
@@ -101,7 +116,7 @@ def promise(contender: Contender, problem: Problem) -> str:
     return f"probability {1 - SETTINGS['delta']:g}" if problem.norm_bound_is_exact else "none: b is a guess"
 
 
-# %% ../nbs/10a_figures.ipynb #c13
+# %% ../nbs/10a_figures.ipynb #c18
 def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Problem:
     """A random function from the space of `similar_tasks`, on a 0.01-net of [0, 1], with its norm.
 
@@ -127,11 +142,8 @@ def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Probl
     >>> similar_function(0.5).F.shape
     (101, 10)
     """
-    rng, X, kernel = (
-        np.random.default_rng(seed),
-        np.linspace(0, 1, 101)[:, None],
-        similar_tasks(SE(0.2), n_tasks, omega),
-    )
+    kernel = similar_tasks(SE(0.2), n_tasks, omega)
+    rng, X = np.random.default_rng(seed), np.linspace(0, 1, 101)[:, None]
     Z, c = X[rng.integers(len(X), size=50)], rng.uniform(-1, 1, size=(50, n_tasks))
     weights = c @ kernel.B
     return Problem(
@@ -148,7 +160,15 @@ def similar_function(omega: float, seed: int = 0, *, n_tasks: int = 10) -> Probl
     )
 
 
-# %% ../nbs/10a_figures.ipynb #c17
+# %% ../nbs/10a_figures.ipynb #c23
+def _panel(contender: Contender, exact: bool) -> str:
+    """The title of the panel where a method is drawn, unless it names its own."""
+    if contender.norm != "true":
+        return contender.panel or "the paper's b: no guarantee"
+    return contender.panel or ("norm bound that holds" if exact else "norm of a neighbour: a guess")
+
+
+# %% ../nbs/10a_figures.ipynb #c25
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """What is played and drawn.
@@ -188,18 +208,14 @@ class Figure:
     def panels(self) -> dict[str, list[str]]:
         """The labels of the lines in each panel, by its title."""
         exact = as_problem(self.contests[0][0], 0).norm_bound_is_exact
-        right = "norm bound that holds" if exact else "norm of a neighbour: a guess"
         found: dict[str, list[str]] = {}
         for label, contender in self.contenders.items():
-            default = right if contender.norm == "true" else "the paper's b: no guarantee"
-            found.setdefault(contender.panel or default, []).append(label)
+            found.setdefault(_panel(contender, exact), []).append(label)
         return found
 
 
-# %% ../nbs/10a_figures.ipynb #c19
+# %% ../nbs/10a_figures.ipynb #c27
 _SIMILARITIES = {0.0: "#000000", 0.1: "#0072B2", 0.3: "#009E73", 0.6: "#E69F00", 1.0: "#D55E00"}
-
-
 _WAYS: dict[str, tuple[type, str | None, dict[str, Any]]] = {
     "as published": (MTKB, "true", PUBLISHED),
     "directional, tight": (MTKB, "true", {"radius": "tight"}),
@@ -207,12 +223,14 @@ _WAYS: dict[str, tuple[type, str | None, dict[str, Any]]] = {
 }
 
 
+# %% ../nbs/10a_figures.ipynb #c28
 def _similar(omega: float, colour: str) -> tuple[Any, dict[str, Contender]]:
     """The contest of one similarity."""
     found = {f"omega = {omega:g}; {way}": Contender(*how, colour, panel=way) for way, how in _WAYS.items()}
     return partial(similar_function, omega), found
 
 
+# %% ../nbs/10a_figures.ipynb #c31
 def _on(title: str, problem: str, resample: str = "adaptive", **options: Any) -> Figure:
     """All methods on one problem."""
     return Figure(title=title, contests=((problem, METHODS),), options=options, resample=resample)
@@ -229,11 +247,13 @@ FIGURES = {
     "fig2a": _on("RKHS function, 2 tasks, linear", "rkhs2", resample="every", scalarization=Linear()),
     "fig2b": _on("perturbed sine, linear", "sine", scalarization=Linear()),
 }
+
+# %% ../nbs/10a_figures.ipynb #c33
 for _name, _runs in (("fig3a", "fig1b"), ("fig3b", "fig1d")):
     FIGURES[_name] = replace(FIGURES[_runs], what="bayes", runs=_runs)
 
 
-# %% ../nbs/10a_figures.ipynb #c21
+# %% ../nbs/10a_figures.ipynb #c36
 def figure_names(name: str) -> list[str]:
     """The figures that a name stands for: "fig1b", "fig2" for both parts, or "all"."""
     found = [key for key in FIGURES if name == "all" or key.startswith(name)]
@@ -242,13 +262,14 @@ def figure_names(name: str) -> list[str]:
     return found
 
 
+# %% ../nbs/10a_figures.ipynb #c37
 def _figure(name: str) -> Figure:
     if name not in FIGURES:
         raise ValueError(f"name must be one of {', '.join(FIGURES)}, got {name!r}")
     return FIGURES[name]
 
 
-# %% ../nbs/10a_figures.ipynb #c22
+# %% ../nbs/10a_figures.ipynb #c39
 def reproduce(
     name: str,
     executor: Executor | None = None,
@@ -295,7 +316,7 @@ def reproduce(
     return Results(parts[0].problem, tuple(figure.contenders), parts[0].seeds, *arrays)
 
 
-# %% ../nbs/10a_figures.ipynb #c25
+# %% ../nbs/10a_figures.ipynb #c42
 class Compared(Curves):
     """Curves whose methods can be compared at any of the known rounds."""
 
@@ -311,13 +332,13 @@ class Compared(Curves):
 
     def lead(self, method: str, rival: str, at: int | None = None, what: str = "average") -> float:
         """How far `method` is below `rival` after `at` rounds: the mean difference of a trial over its deviation."""
-        values = self.average if what == "average" else self.bayes
-        ours, theirs = (values[self.methods.index(name), :, self._column(at)] for name in (method, rival))
+        rows = [_row_of(self.methods, role, name) for role, name in (("method", method), ("rival", rival))]
+        ours, theirs = _of_kind(self, what)[rows, :, self._column(at)]
         gap = theirs - ours
         return float(gap.mean() / max(gap.std(ddof=min(1, len(gap) - 1)), 1e-300))
 
 
-# %% ../nbs/10a_figures.ipynb #c26
+# %% ../nbs/10a_figures.ipynb #c43
 @dataclass(frozen=True, eq=False, repr=False)
 class Thinned(Compared):
     """Regret curves at some rounds only.
@@ -344,7 +365,7 @@ class Thinned(Compared):
 
     def only(self, methods: Sequence[str]) -> Thinned:
         """The lines of some methods."""
-        rows = [self.methods.index(label) for label in methods]
+        rows = [_row_of(self.methods, "methods", label) for label in methods]
         parts = {key: getattr(self, key)[rows] for key in ("average", "bayes", "radius")}
         return replace(self, methods=tuple(methods), **parts)
 
@@ -362,7 +383,7 @@ class Thinned(Compared):
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
 
 
-# %% ../nbs/10a_figures.ipynb #c27
+# %% ../nbs/10a_figures.ipynb #c44
 def thin(results: Results, points: int = 100) -> Thinned:
     """The curves at about `points` rounds, evenly on a logarithmic axis, and at 1, 2, 5, 10, ... and T/4, T/2, T.
 
@@ -379,7 +400,7 @@ def thin(results: Results, points: int = 100) -> Thinned:
     return Thinned(results.problem, results.methods, results.seeds, rounds, average, bayes, results.radii[..., -1])
 
 
-# %% ../nbs/10a_figures.ipynb #c31
+# %% ../nbs/10a_figures.ipynb #c51
 def draw_figure(name: str, curves: Results | Thinned, figure: Any = None) -> Any:
     """Draw a figure of the paper: mean and deviation over the trials.
 

@@ -9,10 +9,27 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+# %% auto #0
+__all__ = [
+    "Array",
+    "eigen_system",
+    "Channel",
+    "channels",
+    "ChannelFactors",
+    "Decoupled",
+    "decouples",
+    "Bank",
+    "by_unit",
+    "DecoupledCarrier",
+    "carried_bytes",
+]
+
+# %% ../nbs/06_icm.ipynb #c3
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgejsv
 
+# %% ../nbs/06_icm.ipynb #c4
 from .kernels import ICM, Diagonal, MultiTaskKernel, ScalarKernel, Scaled, total
 from mtbo_nb.regression import (
     MEMORY,
@@ -29,23 +46,8 @@ from mtbo_nb.regression import (
 
 Array = NDArray[np.float64]
 
-# %% auto #0
-__all__ = [
-    "Array",
-    "eigen_system",
-    "Channel",
-    "channels",
-    "ChannelFactors",
-    "Decoupled",
-    "decouples",
-    "Bank",
-    "by_unit",
-    "DecoupledCarrier",
-    "carried_bytes",
-]
 
-
-# %% ../nbs/06_icm.ipynb #c8
+# %% ../nbs/06_icm.ipynb #c11
 def eigen_system(B: Array) -> tuple[Array, Array, Array]:
     """Nonzero eigenvalues (r,) of a covariance, falling; their vectors (n, r); a basis (n, n - r) of the null space."""
     sd = np.sqrt(np.diag(B))
@@ -60,7 +62,7 @@ def eigen_system(B: Array) -> tuple[Array, Array, Array]:
     return (values[:rank] * work[0] / work[1]) ** 2, U[:, :rank], U[:, rank:]
 
 
-# %% ../nbs/06_icm.ipynb #c11
+# %% ../nbs/06_icm.ipynb #c15
 @dataclass(frozen=True)
 class Channel:
     """Coordinates of the outputs (columns of `basis`, (n, c)) that follow the kernel `xi * unit` independently."""
@@ -75,17 +77,25 @@ class Channel:
         return self.xi * self.unit
 
 
+# %% ../nbs/06_icm.ipynb #c17
 def _split(k: ScalarKernel) -> tuple[ScalarKernel, float]:
     """A scalar kernel as one of unit variance, times a number."""
     return (k.k if isinstance(k, Scaled) else k), k.variance
 
 
+# %% ../nbs/06_icm.ipynb #c19
+def _diagonal_channels(kernel: Diagonal) -> list[Channel]:
+    """One channel for each distinct kernel on the diagonal."""
+    unit, kernels = np.eye(kernel.n_tasks), kernel.kernels
+    groups = [(k, unit[:, [i for i, other in enumerate(kernels) if other == k]]) for k in dict.fromkeys(kernels)]
+    return [Channel(*_split(k), basis) for k, basis in groups]
+
+
+# %% ../nbs/06_icm.ipynb #c20
 def channels(kernel: ICM | Diagonal) -> tuple[list[Channel], Array]:
     """The channels of a kernel that decouples, and a basis (n, c) of the outputs that it says are zero."""
     if isinstance(kernel, Diagonal):
-        unit, kernels = np.eye(kernel.n_tasks), kernel.kernels
-        groups = [(k, unit[:, [i for i, other in enumerate(kernels) if other == k]]) for k in dict.fromkeys(kernels)]
-        return [Channel(*_split(k), basis) for k, basis in groups], np.zeros((kernel.n_tasks, 0))
+        return _diagonal_channels(kernel), np.zeros((kernel.n_tasks, 0))
     unit_kernel, variance = _split(kernel.k)
     xi, U, null = eigen_system(variance * kernel.B)
     level = np.cumsum(np.r_[True, np.abs(np.diff(xi)) > 1e-12 * xi[1:]])
@@ -93,7 +103,15 @@ def channels(kernel: ICM | Diagonal) -> tuple[list[Channel], Array]:
     return [Channel(unit_kernel, float(xi[at].mean()), U[:, at]) for at in same], null
 
 
-# %% ../nbs/06_icm.ipynb #c14
+# %% ../nbs/06_icm.ipynb #c24
+def _grow(factor: Factor, channel: Channel, old: Array, X: Array, Y: Array, ridge: Array) -> float:
+    """Let the factor of a channel take rows Y (t, n) at X (t, d) with ridges (t,); the log det of these ridges."""
+    block = channel.k._cross(X, X) + np.diag(ridge)
+    factor.extend(channel.k._cross(old, X), block, Y @ channel.basis)
+    return channel.basis.shape[1] * float(np.log(ridge).sum())
+
+
+# %% ../nbs/06_icm.ipynb #c27
 class ChannelFactors:
     """One growing factor for each channel of a kernel that decouples."""
 
@@ -115,9 +133,7 @@ class ChannelFactors:
         """Take rows Y (t, n) at X (t, d), each the mean of counts[:, 0] observations."""
         ridge, old = self.eta / counts[:, 0], X[:0] if self.X is None else self.X
         for channel, factor in zip(self.channels, self.factors, strict=True):
-            block = channel.k._cross(X, X) + np.diag(ridge)
-            factor.extend(channel.k._cross(old, X), block, Y @ channel.basis)
-            self._log_ridge += channel.basis.shape[1] * float(np.log(ridge).sum())
+            self._log_ridge += _grow(factor, channel, old, X, Y, ridge)
         self._scatter += scatter + float(np.sum((Y @ self.null) ** 2 * counts[:, :1]))
         self.X = np.vstack([old, X])
 
@@ -132,7 +148,14 @@ class ChannelFactors:
         return sum(float(np.sum(f.w**2)) for f in self.factors) + self._scatter / self.eta
 
 
-# %% ../nbs/06_icm.ipynb #c16
+# %% ../nbs/06_icm.ipynb #c29
+def _spread(found: list[Channel], values: list[Array]) -> Array:
+    """From one number (...) a channel to the blocks sum_c value_c basis_c basis_c', shape (..., n, n)."""
+    outer = [c.basis @ c.basis.T for c in found]
+    return total(v[..., None, None] * b for v, b in zip(values, outer, strict=True))
+
+
+# %% ../nbs/06_icm.ipynb #c31
 class Decoupled(ChannelFactors):
     """Solver for kernels that decouple, when every row has all outputs: one factor for each channel."""
 
@@ -141,23 +164,18 @@ class Decoupled(ChannelFactors):
         old = X[:0] if self.X is None else self.X
         return [f.whiten(c.k._cross(old, X)) for c, f in zip(self.channels, self.factors, strict=True)]
 
-    def _spread(self, values: list[Array]) -> Array:
-        """From one number (...) a channel to the blocks sum_c value_c basis_c basis_c', shape (..., n, n)."""
-        outer = [c.basis @ c.basis.T for c in self.channels]
-        return total(v[..., None, None] * b for v, b in zip(values, outer, strict=True))
-
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean (s, n), eq (5), and covariance (s, n, n) at X (s, d)."""
         Vs = self._whitened(X)
         parts = zip(Vs, self.factors, self.channels, strict=True)
         mean = total(V.T @ f.w @ c.basis.T for V, f, c in parts)
         variances = [c.k._diag(X) - np.sum(V**2, axis=0) for V, c in zip(Vs, self.channels, strict=True)]
-        return mean, self._spread(variances)
+        return mean, _spread(self.channels, variances)
 
     def joint(self, X: Array) -> Array:
         """Covariance between all pairs of X (s, d), shape (s, s, n, n)."""
         Vs = self._whitened(X)
-        return self._spread([c.k._cross(X, X) - V.T @ V for V, c in zip(Vs, self.channels, strict=True)])
+        return _spread(self.channels, [c.k._cross(X, X) - V.T @ V for V, c in zip(Vs, self.channels, strict=True)])
 
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean, covariance, and their derivatives in x: (s, n), (s, n, n), (s, n, d), (s, n, n, d)."""
@@ -168,23 +186,23 @@ class Decoupled(ChannelFactors):
             dmeans.append(np.einsum("srd,rn->snd", slope, alpha))
             dvariances.append(-2 * np.einsum("srd,rs->sd", slope, f.back(V)))
         mean, cov = self.moments(X)
-        return mean, cov, total(dmeans), np.moveaxis(self._spread(dvariances), 1, -1)
+        return mean, cov, total(dmeans), np.moveaxis(_spread(self.channels, dvariances), 1, -1)
 
 
-# %% ../nbs/06_icm.ipynb #c18
+# %% ../nbs/06_icm.ipynb #c33
 def decouples(kernel: ICM | Diagonal) -> bool:
     """Whether the channels say all that the kernel says."""
     return kernel.kappa() > 0 and all(np.linalg.eigvalsh(B)[0] > -1e-13 * B.max() for _, B in kernel.terms)
 
 
-# %% ../nbs/06_icm.ipynb #c19
+# %% ../nbs/06_icm.ipynb #c34
 @make_solver.register(ICM)
 @make_solver.register(Diagonal)
 def _(kernel: Any, eta: float, complete: bool) -> Any:
     return Decoupled(kernel, eta) if complete and decouples(kernel) else Coupled(kernel, eta)
 
 
-# %% ../nbs/06_icm.ipynb #c27
+# %% ../nbs/06_icm.ipynb #c45
 class Bank:
     """Layers of one unit-variance kernel at N candidates: channels that differ in their variance only."""
 
@@ -211,7 +229,7 @@ class Bank:
         return step, float(self.ranks @ np.log(d / self.asked)), float(quad)
 
 
-# %% ../nbs/06_icm.ipynb #c29
+# %% ../nbs/06_icm.ipynb #c47
 def by_unit(found: list[Channel]) -> list[list[Channel]]:
     """Channels in groups that share a unit-variance kernel."""
     groups: dict[ScalarKernel, list[Channel]] = {}
@@ -220,30 +238,13 @@ def by_unit(found: list[Channel]) -> list[list[Channel]]:
     return list(groups.values())
 
 
-# %% ../nbs/06_icm.ipynb #c30
-class DecoupledCarrier:
-    """Mean and covariance at N candidates for kernels that decouple, when every row has all outputs."""
+# %% ../nbs/06_icm.ipynb #c48
+class _BankSums:
+    """What is read off banks: sums over their layers, or the largest of them."""
 
     complete_only = True
-
-    def __init__(self, kernel: ICM | Diagonal, eta: float, X: Array):
-        self.eta = eta
-        found, self.null = channels(kernel)
-        groups = by_unit(found)
-        self.banks = [Bank(group, eta, X, MEMORY // len(groups)) for group in groups]
-        self._mean = np.zeros((kernel.n_tasks, len(X)))
-        self.logdet = self.quad = 0.0
-
-    def observe(self, j: int, y: Array) -> None:
-        """Take the outputs y (n,) of candidate j."""
-        surprise = y - self._mean[:, j]
-        for bank in self.banks:
-            step, logdet, quad = bank.observe(j, surprise)
-            self._mean += step
-            self.logdet += logdet
-            self.quad += quad
-        if self.null.size:
-            self.quad += float(np.sum((self.null.T @ y) ** 2)) / self.eta
+    banks: list[Any]
+    _mean: Array
 
     def mean(self) -> Array:
         """Mean (N, n)."""
@@ -266,14 +267,38 @@ class DecoupledCarrier:
         return reduce(np.maximum, [(b.xi[:, None] * b.var).max(axis=0) for b in self.banks])
 
 
-# %% ../nbs/06_icm.ipynb #c31
+# %% ../nbs/06_icm.ipynb #c50
+class DecoupledCarrier(_BankSums):
+    """Mean and covariance at N candidates for kernels that decouple, when every row has all outputs."""
+
+    def __init__(self, kernel: ICM | Diagonal, eta: float, X: Array):
+        self.eta = eta
+        found, self.null = channels(kernel)
+        groups = by_unit(found)
+        self.banks = [Bank(group, eta, X, MEMORY // len(groups)) for group in groups]
+        self._mean = np.zeros((kernel.n_tasks, len(X)))
+        self.logdet = self.quad = 0.0
+
+    def observe(self, j: int, y: Array) -> None:
+        """Take the outputs y (n,) of candidate j."""
+        surprise = y - self._mean[:, j]
+        for bank in self.banks:
+            step, logdet, quad = bank.observe(j, surprise)
+            self._mean += step
+            self.logdet += logdet
+            self.quad += quad
+        if self.null.size:
+            self.quad += float(np.sum((self.null.T @ y) ** 2)) / self.eta
+
+
+# %% ../nbs/06_icm.ipynb #c51
 @make_carrier.register(ICM)
 @make_carrier.register(Diagonal)
 def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
     return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)
 
 
-# %% ../nbs/06_icm.ipynb #c76
+# %% ../nbs/06_icm.ipynb #c111
 def carried_bytes(
     kernel: MultiTaskKernel, N: int, rank: int = 0, rounds: int = 0, complete: bool = True
 ) -> dict[str, int]:

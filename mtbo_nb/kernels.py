@@ -21,10 +21,11 @@ __all__ = [
     "as_real",
     "as_points",
     "as_nonnegative",
-    "as_count",
     "as_positive",
+    "as_count",
     "as_psd",
     "Comparable",
+    "Evaluated",
     "ScalarKernel",
     "Stationary",
     "SE",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-# %% ../nbs/00_kernels.ipynb #c5
+# %% ../nbs/00_kernels.ipynb #c6
 def as_real(name: str, value: Any) -> Array:
     """Real numbers as an array of their own (a copy: what the caller does with his is his affair), or a TypeError."""
     try:
@@ -50,7 +51,7 @@ def as_real(name: str, value: Any) -> Array:
         raise TypeError(f"{name} must be an array of real numbers, got {value!r:.60}") from None
 
 
-# %% ../nbs/00_kernels.ipynb #c6
+# %% ../nbs/00_kernels.ipynb #c8
 def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     """Points as a finite (t, d) array, or a ValueError that says what came instead.
 
@@ -71,7 +72,7 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     return points
 
 
-# %% ../nbs/00_kernels.ipynb #c7
+# %% ../nbs/00_kernels.ipynb #c10
 def as_nonnegative(name: str, value: Any) -> float:
     """A finite float >= 0, or an error that names the argument."""
     try:
@@ -83,13 +84,7 @@ def as_nonnegative(name: str, value: Any) -> float:
     return number
 
 
-def as_count(name: str, value: Any) -> int:
-    """A whole number >= 1, or an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-    return int(value)
-
-
+# %% ../nbs/00_kernels.ipynb #c11
 def as_positive(name: str, value: Any) -> float:
     """A finite float > 0, or an error that names the argument."""
     number = as_nonnegative(name, value)
@@ -98,7 +93,15 @@ def as_positive(name: str, value: Any) -> float:
     return number
 
 
-# %% ../nbs/00_kernels.ipynb #c9
+# %% ../nbs/00_kernels.ipynb #c14
+def as_count(name: str, value: Any) -> int:
+    """A whole number >= 1, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
+# %% ../nbs/00_kernels.ipynb #c17
 def as_psd(name: str, B: ArrayLike) -> Array:
     """A symmetric positive semi-definite (n, n) matrix, or an error that names the argument."""
     matrix = as_points(name, B)
@@ -114,7 +117,7 @@ def as_psd(name: str, B: ArrayLike) -> Array:
     return symmetric
 
 
-# %% ../nbs/00_kernels.ipynb #c13
+# %% ../nbs/00_kernels.ipynb #c22
 class Comparable:
     """Equal, and usable as a dictionary's key, where `_key` is equal."""
 
@@ -128,15 +131,35 @@ class Comparable:
         return hash(self._key())
 
 
-# %% ../nbs/00_kernels.ipynb #c14
-class ScalarKernel(Comparable):
-    """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
+# %% ../nbs/00_kernels.ipynb #c24
+def _both(X: ArrayLike, Z: ArrayLike | None) -> tuple[Array, Array]:
+    """The rows of X (s, d) and of Z (t, d), which are those of X again if Z is not given."""
+    left = as_points("X", X)
+    return left, left if Z is None else as_points("Z", Z, left.shape[1])
+
+
+# %% ../nbs/00_kernels.ipynb #c25
+class Evaluated:
+    """Values at points that are checked at the door; subclasses give `_cross` and `_diag`."""
 
     def _cross(self, X: Array, Z: Array) -> Array:
         raise NotImplementedError
 
     def _diag(self, X: Array) -> Array:
         raise NotImplementedError
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+        """The values for all rows of X (s, d) and of Z (t, d): (s, t), with several tasks blocks (s, t, n, n)."""
+        return self._cross(*_both(X, Z))
+
+    def diag(self, X: ArrayLike) -> Array:
+        """The values of the rows of X (s, d) with themselves: (s,), with several tasks blocks (s, n, n)."""
+        return self._diag(as_points("X", X))
+
+
+# %% ../nbs/00_kernels.ipynb #c29
+class ScalarKernel(Evaluated, Comparable):
+    """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
 
     def _gradient(self, X: Array, Z: Array) -> Array:
         raise NotImplementedError
@@ -145,15 +168,6 @@ class ScalarKernel(Comparable):
     def variance(self) -> float:
         """The value at distance zero."""
         return 1.0
-
-    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
-        """The matrix of k between the rows of X (s, d) and of Z (t, d), shape (s, t)."""
-        left = as_points("X", X)
-        return self._cross(left, left if Z is None else as_points("Z", Z, left.shape[1]))
-
-    def diag(self, X: ArrayLike) -> Array:
-        """The values k(x, x) at the rows of X (s, d), shape (s,)."""
-        return self._diag(as_points("X", X))
 
     def grad(self, X: ArrayLike, Z: ArrayLike) -> Array:
         """The gradient of k(x, z) with respect to x, for all pairs: shape (s, t, d)."""
@@ -164,29 +178,46 @@ class ScalarKernel(Comparable):
         """`k * B` is the intrinsic coregionalization model, `k * 0.5` the same kernel with another variance."""
         return Scaled(self, as_positive("variance", B)) if np.ndim(B) == 0 else ICM(self, B)
 
-    def __rmul__(self, B: Any) -> Any:
-        return self.__mul__(B)
-
+    __rmul__ = __mul__
     __array_ufunc__ = None  # so that `B * k` with a numpy array comes to us
 
 
+# %% ../nbs/00_kernels.ipynb #c30
 def _as_kernel(name: str, k: Any) -> ScalarKernel:
     if not isinstance(k, ScalarKernel):
         raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
     return k
 
 
-# %% ../nbs/00_kernels.ipynb #c16
+# %% ../nbs/00_kernels.ipynb #c32
+def _as_lengthscale(value: ArrayLike) -> Array:
+    """One number > 0, or one an input, as an array (1,) or (d,)."""
+    scale = np.atleast_1d(as_real("lengthscale", value))
+    if scale.ndim != 1 or not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
+        raise ValueError(f"lengthscale must be > 0, one number or one an input, got {value!r}")
+    return scale
+
+
+# %% ../nbs/00_kernels.ipynb #c33
+def _fits(lengthscale: Array, X: Array) -> None:
+    """A ValueError if points have not as many columns as there are lengthscales."""
+    if lengthscale.size not in (1, X.shape[1]):
+        raise ValueError(f"lengthscale has {lengthscale.size} entries, the points have {X.shape[1]} columns")
+
+
+# %% ../nbs/00_kernels.ipynb #c34
+def _distance2(X: Array, Z: Array, lengthscale: Array) -> Array:
+    """Squared scaled distances (s, t)."""
+    _fits(lengthscale, X)
+    return cdist(X / lengthscale, Z / lengthscale, "sqeuclidean")
+
+
+# %% ../nbs/00_kernels.ipynb #c36
 class Stationary(ScalarKernel):
     """A kernel phi(r^2) of the scaled distance; subclasses give `_phi` and `_dphi`."""
 
-    lengthscale: Array
-
     def __init__(self, lengthscale: ArrayLike):
-        scale = np.atleast_1d(as_real("lengthscale", lengthscale))
-        if scale.ndim != 1 or not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
-            raise ValueError(f"lengthscale must be > 0, one number or one an input, got {lengthscale!r}")
-        self.lengthscale = scale
+        self.lengthscale = _as_lengthscale(lengthscale)
 
     def _phi(self, r2: Array) -> Array:
         raise NotImplementedError
@@ -200,27 +231,19 @@ class Stationary(ScalarKernel):
     def __repr__(self) -> str:
         return f"{self._key()[0]}({', '.join(f'{v:.4g}' for v in self._key()[1:])})"
 
-    def _fits(self, X: Array) -> None:
-        if self.lengthscale.size not in (1, X.shape[1]):
-            raise ValueError(f"lengthscale has {self.lengthscale.size} entries, the points have {X.shape[1]} columns")
-
-    def _distance2(self, X: Array, Z: Array) -> Array:
-        self._fits(X)
-        return cdist(X / self.lengthscale, Z / self.lengthscale, "sqeuclidean")
-
     def _cross(self, X: Array, Z: Array) -> Array:
-        return self._phi(self._distance2(X, Z))
+        return self._phi(_distance2(X, Z, self.lengthscale))
 
     def _diag(self, X: Array) -> Array:
-        self._fits(X)
+        _fits(self.lengthscale, X)
         return np.ones(len(X))
 
     def _gradient(self, X: Array, Z: Array) -> Array:
-        slope = 2 * self._dphi(self._distance2(X, Z))
+        slope = 2 * self._dphi(_distance2(X, Z, self.lengthscale))
         return slope[:, :, None] * (X[:, None, :] - Z[None, :, :]) / self.lengthscale**2
 
 
-# %% ../nbs/00_kernels.ipynb #c17
+# %% ../nbs/00_kernels.ipynb #c37
 class SE(Stationary):
     """Squared exponential kernel exp(-r^2/2): functions with derivatives of every order.
 
@@ -242,7 +265,23 @@ class SE(Stationary):
         return -np.exp(-r2 / 2) / 2
 
 
-# %% ../nbs/00_kernels.ipynb #c18
+# %% ../nbs/00_kernels.ipynb #c40
+def _matern(nu: float, a: Array) -> Array:
+    """The Matern profile at a = sqrt(2 nu) r."""
+    polynomial = {0.5: np.ones_like(a), 1.5: 1 + a, 2.5: 1 + a + a**2 / 3}[nu]
+    return polynomial * np.exp(-a)
+
+
+# %% ../nbs/00_kernels.ipynb #c41
+def _matern_slope(nu: float, a: Array) -> Array:
+    """Its derivative in r^2."""
+    if nu == 0.5:  # a cusp: no gradient at distance zero, and 0 is the fair choice
+        return -np.exp(-a) / (2 * np.where(a > 0, a, np.inf))
+    factor = 1.0 if nu == 1.5 else (1 + a) / 3
+    return -nu * factor * np.exp(-a)
+
+
+# %% ../nbs/00_kernels.ipynb #c42
 class Matern(Stationary):
     """Matern kernel: functions with nu - 1/2 derivatives.
 
@@ -259,8 +298,6 @@ class Matern(Stationary):
         If nu is another number, or a lengthscale is not positive.
     """
 
-    nu: float
-
     def __init__(self, nu: float, lengthscale: ArrayLike):
         if nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
@@ -271,19 +308,13 @@ class Matern(Stationary):
         return ("Matern", self.nu, *self.lengthscale.tolist())
 
     def _phi(self, r2: Array) -> Array:
-        a = np.sqrt(2 * self.nu * r2)
-        polynomial = {0.5: np.ones_like(a), 1.5: 1 + a, 2.5: 1 + a + a**2 / 3}[self.nu]
-        return polynomial * np.exp(-a)
+        return _matern(self.nu, np.sqrt(2 * self.nu * r2))
 
     def _dphi(self, r2: Array) -> Array:
-        a = np.sqrt(2 * self.nu * r2)
-        if self.nu == 0.5:  # a cusp: no gradient at distance zero, and 0 is the fair choice
-            return -np.exp(-a) / (2 * np.where(a > 0, a, np.inf))
-        factor = 1.0 if self.nu == 1.5 else (1 + a) / 3
-        return -self.nu * factor * np.exp(-a)
+        return _matern_slope(self.nu, np.sqrt(2 * self.nu * r2))
 
 
-# %% ../nbs/00_kernels.ipynb #c20
+# %% ../nbs/00_kernels.ipynb #c45
 class Scaled(ScalarKernel):
     """The kernel variance * k, written `variance * k`."""
 
@@ -314,14 +345,28 @@ class Scaled(ScalarKernel):
         return self._variance * self.k._gradient(X, Z)
 
 
-# %% ../nbs/00_kernels.ipynb #c28
+# %% ../nbs/00_kernels.ipynb #c56
 def total(arrays: Iterable[Array]) -> Array:
     """The sum of some arrays of one shape."""
     return reduce(np.add, arrays)
 
 
-# %% ../nbs/00_kernels.ipynb #c29
-class MultiTaskKernel(Comparable):
+# %% ../nbs/00_kernels.ipynb #c57
+def _as_terms(terms: Sequence[tuple[ScalarKernel, ArrayLike]]) -> list[tuple[ScalarKernel, Array]]:
+    """Pairs (k, B) of a scalar kernel and a matrix, all of one size, or an error that says what came."""
+    if not isinstance(terms, Sequence) or not all(isinstance(t, Sequence) and len(t) == 2 for t in terms):
+        raise TypeError(f"terms must be a list of pairs (k, B), got {terms!r:.60}")
+    if len(terms) == 0:
+        raise ValueError("a multi-task kernel needs at least one term (k, B), got none")
+    pairs = [(_as_kernel("k", k), as_psd("B", B)) for k, B in terms]
+    sizes = {len(B) for _, B in pairs}
+    if len(sizes) > 1:
+        raise ValueError(f"all matrices B must have one size, got {sorted(sizes)}")
+    return pairs
+
+
+# %% ../nbs/00_kernels.ipynb #c59
+class MultiTaskKernel(Evaluated, Comparable):
     """A sum of separable kernels k_j(x, x') B_j; `terms` is the list of pairs (k_j, B_j).
 
     References
@@ -329,41 +374,23 @@ class MultiTaskKernel(Comparable):
     Chowdhury and Gopalan (2020), section 2, "Examples of multi-task kernels".
     """
 
-    terms: list[tuple[ScalarKernel, Array]]
-
     def __init__(self, terms: Sequence[tuple[ScalarKernel, ArrayLike]]):
-        if not isinstance(terms, Sequence) or not all(isinstance(t, Sequence) and len(t) == 2 for t in terms):
-            raise TypeError(f"terms must be a list of pairs (k, B), got {terms!r:.60}")
-        if len(terms) == 0:
-            raise ValueError("a multi-task kernel needs at least one term (k, B), got none")
-        self.terms = [(_as_kernel("k", k), as_psd("B", B)) for k, B in terms]
-        sizes = {len(B) for _, B in self.terms}
-        if len(sizes) > 1:
-            raise ValueError(f"all matrices B must have one size, got {sorted(sizes)}")
+        self.terms = _as_terms(terms)
 
     @property
     def n_tasks(self) -> int:
         """The number of outputs n."""
         return len(self.terms[0][1])
 
-    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
-        """The blocks Gamma(x, z) for the rows of X (s, d) and of Z (t, d), shape (s, t, n, n)."""
-        left = as_points("X", X)
-        return self._cross(left, left if Z is None else as_points("Z", Z, left.shape[1]))
-
     def _cross(self, X: Array, Z: Array) -> Array:
         return total(np.multiply.outer(k._cross(X, Z), B) for k, B in self.terms)
 
-    def diag(self, X: ArrayLike) -> Array:
-        """The blocks Gamma(x, x) at the rows of X (s, d), shape (s, n, n)."""
-        points = as_points("X", X)
-        return total(np.multiply.outer(k._diag(points), B) for k, B in self.terms)
+    def _diag(self, X: Array) -> Array:
+        return total(np.multiply.outer(k._diag(X), B) for k, B in self.terms)
 
     def gram(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         """The blocks as one matrix, point by point: entry (s n + i, t n + j), shape (s n, t n)."""
-        blocks = self(X, Z)
-        s, t, n, _ = blocks.shape
-        return blocks.transpose(0, 2, 1, 3).reshape(s * n, t * n)
+        return _one_matrix(self(X, Z))
 
     def kappa(self) -> float:
         """The smallest bound on the spectral norm of Gamma(x, x) over all x."""
@@ -379,7 +406,14 @@ class MultiTaskKernel(Comparable):
         return f"{type(self).__name__}({self.n_tasks} tasks: {', '.join(repr(k) for k, _ in self.terms)})"
 
 
-# %% ../nbs/00_kernels.ipynb #c31
+# %% ../nbs/00_kernels.ipynb #c61
+def _one_matrix(blocks: Array) -> Array:
+    """Blocks (s, t, n, n) as one matrix (s n, t n), point by point."""
+    s, t, n, _ = blocks.shape
+    return blocks.transpose(0, 2, 1, 3).reshape(s * n, t * n)
+
+
+# %% ../nbs/00_kernels.ipynb #c64
 class ICM(MultiTaskKernel):
     """Intrinsic coregionalization model k(x, x') B, also written `k * B`.
 
@@ -410,7 +444,7 @@ class ICM(MultiTaskKernel):
         return self.terms[0][1]
 
 
-# %% ../nbs/00_kernels.ipynb #c33
+# %% ../nbs/00_kernels.ipynb #c66
 def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     """The kernel k (omega I + (1 - omega) 11'/n): n tasks that share one function up to the level omega.
 
@@ -433,7 +467,7 @@ def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     return ICM(k, omega * np.eye(n) + (1 - omega) / n)
 
 
-# %% ../nbs/00_kernels.ipynb #c36
+# %% ../nbs/00_kernels.ipynb #c69
 class Diagonal(MultiTaskKernel):
     """Unrelated tasks: diag(k_1, ..., k_n).
 
@@ -455,6 +489,7 @@ class Diagonal(MultiTaskKernel):
         return [k for k, _ in self.terms]
 
 
+# %% ../nbs/00_kernels.ipynb #c71
 class LMC(MultiTaskKernel):
     """Linear model of coregionalization: the sum of k_j(x, x') B_j over the terms (k_j, B_j).
 

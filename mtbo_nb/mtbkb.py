@@ -15,27 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .concentration import as_logdet, as_probability, confidence_radius
-from .icm import Channel, DecoupledCarrier, channels, decouples
-from mtbo_nb.kernels import (
-    ICM,
-    Diagonal,
-    MultiTaskKernel,
-    ScalarKernel,
-    as_count,
-    as_nonnegative,
-    as_points,
-    as_positive,
-    as_real,
-    total,
-)
-from .mtkb import WIDTHS, Box, Finite, InBox, OnList, Optimist
-from .regression import Carried, CoupledCarrier, Posterior, Solver, spectral_norm
-from .scalarization import Scalarization
-
-Array = NDArray[np.float64]
-_log = logging.getLogger(__name__)
-
 # %% auto #0
 __all__ = [
     "Array",
@@ -66,8 +45,40 @@ __all__ = [
     "MTBKB",
 ]
 
+# %% ../nbs/05_mtbkb.ipynb #c3
+from .concentration import as_logdet, as_probability, confidence_radius
+from .icm import _BankSums, by_unit, channels, decouples
+from mtbo_nb.kernels import (
+    ICM,
+    Diagonal,
+    MultiTaskKernel,
+    ScalarKernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+    total,
+)
+from .mtkb import WIDTHS, Box, Finite, InBox, OnList, Optimist
+from .regression import Carried, CoupledCarrier, Posterior, Solver, spectral_norm
+from .scalarization import Scalarization
 
-# %% ../nbs/05_mtbkb.ipynb #c16
+# %% ../nbs/05_mtbkb.ipynb #c4
+Array = NDArray[np.float64]
+_log = logging.getLogger(__name__)
+
+
+# %% ../nbs/05_mtbkb.ipynb #c20
+def _pivoted_root(gram: Array, tolerance: float) -> tuple[Array, NDArray[Any]]:
+    """The factor L (r, r) of the r rows of a covariance that pivoted Cholesky takes, and their numbers (r,)."""
+    if not gram.any():
+        return np.zeros((0, 0)), np.zeros(0, dtype=int)
+    root, order, rank, _ = dpstrf(gram, tol=max(tolerance, 1e-14 * gram.diagonal().max()), lower=1)
+    return np.tril(root[:rank, :rank]), order[:rank] - 1
+
+
+# %% ../nbs/05_mtbkb.ipynb #c23
 class Embedding:
     """Coordinates F(x) = L^{-1} Gamma(D, x) in the span of a dictionary; F'F is the kernel projected to it.
 
@@ -77,11 +88,8 @@ class Embedding:
     def __init__(self, kernel: MultiTaskKernel, D: Array, tolerance: float = 0.0):
         self.kernel, n = kernel, kernel.n_tasks
         gram = kernel._cross(D, D).transpose(0, 2, 1, 3).reshape(len(D) * n, len(D) * n)
-        root, order, rank = gram, np.ones(0, dtype=int), 0
-        if gram.any():
-            root, order, rank, _ = dpstrf(gram, tol=max(tolerance, 1e-14 * gram.diagonal().max()), lower=1)
-        self.L = np.tril(root[:rank, :rank])
-        points, self.i = np.divmod(order[:rank] - 1, n)
+        self.L, sites = _pivoted_root(gram, tolerance)
+        points, self.i = np.divmod(sites, n)
         self.D = D[points]
 
     def __len__(self) -> int:
@@ -104,7 +112,7 @@ class Embedding:
         return self._whiten(total(g[:, :, None, :] * B[:, None, :, None] for g, B in rows))
 
 
-# %% ../nbs/05_mtbkb.ipynb #c19
+# %% ../nbs/05_mtbkb.ipynb #c28
 class _Layers:
     """Layers of the same r features with their own ridge, for outputs P_l y; all rows taken at once."""
 
@@ -130,7 +138,7 @@ class _Layers:
         self.told, self._spectrum = True, (Q, shrink)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c20
+# %% ../nbs/05_mtbkb.ipynb #c29
 class FeatureWeights(_Layers):
     """What is known about r weights: layers of the same features with their own ridge, for outputs P_l y."""
 
@@ -154,7 +162,7 @@ class FeatureWeights(_Layers):
         return np.array([np.einsum("rs,rs->s", F, S @ F) for S in self.S])
 
 
-# %% ../nbs/05_mtbkb.ipynb #c25
+# %% ../nbs/05_mtbkb.ipynb #c38
 class Strand:
     """An embedding, the weights of its coordinates, and the variance of the told rows that it cannot express."""
 
@@ -175,7 +183,7 @@ class Strand:
                     self.weights.observe(f, y)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c27
+# %% ../nbs/05_mtbkb.ipynb #c40
 class _Nystrom:
     """What both solvers share: log-determinant, quadratic form, and the loss of the projection."""
 
@@ -205,7 +213,18 @@ class _Nystrom:
         return max((float(s.xi.max()) * s.lost for s in self.strands), default=0.0)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c28
+# %% ../nbs/05_mtbkb.ipynb #c41
+def _learnt(weights: FeatureWeights, Z: Array) -> Array:
+    """(I - S)Z."""
+    return np.tensordot(np.eye(len(Z)) - weights.S[0], Z, 1)
+
+
+def _blend(weights: FeatureWeights, F: Array) -> Array:
+    """F'(I - S)F for the columns of F (r, s, n) at each point: what was learnt, (s, n, n)."""
+    return np.einsum("rsi,rsj->sij", F, _learnt(weights, F))
+
+
+# %% ../nbs/05_mtbkb.ipynb #c44
 class _CoupledRows(_Nystrom):
     """Rows in, for any kernel and any missing outputs: the outputs of a row are sites with coordinates of their own."""
 
@@ -223,38 +242,30 @@ class _CoupledRows(_Nystrom):
         self.strands[0].extend(self.embedding(X)[:, t, i], Y[t, i][:, None], counts[t, i], prior)
         self._scatter += scatter
 
-    def _blend(self, F: Array, Z: Array) -> Array:
-        """F'(I - S)Z for pairs of columns at one point: what was learnt, (s, n, n)."""
-        return np.einsum("rsi,rsj->sij", F, self._learnt(Z))
 
-    def _learnt(self, Z: Array) -> Array:
-        """(I - S)Z."""
-        return np.tensordot(np.eye(len(Z)) - self.weights.S[0], Z, 1)
-
-
-# %% ../nbs/05_mtbkb.ipynb #c29
+# %% ../nbs/05_mtbkb.ipynb #c45
 class CoupledNystrom(_CoupledRows):
     """Solver for any kernel and any missing outputs: moments out."""
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean (s, n) and covariance (s, n, n) at X (s, d)."""
         F = self.embedding(X)
-        return np.einsum("rsi,r->si", F, self.weights.M[:, 0]), self.kernel.diag(X) - self._blend(F, F)
+        return np.einsum("rsi,r->si", F, self.weights.M[:, 0]), self.kernel.diag(X) - _blend(self.weights, F)
 
     def joint(self, X: Array) -> Array:
         """Covariance between all pairs of X (s, d), shape (s, s, n, n)."""
         F = self.embedding(X)
-        return self.kernel._cross(X, X) - np.einsum("rsi,rtj->stij", F, self._learnt(F))
+        return self.kernel._cross(X, X) - np.einsum("rsi,rtj->stij", F, _learnt(self.weights, F))
 
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean, covariance, and their derivatives in x: (s, n), (s, n, n), (s, n, d), (s, n, n, d)."""
         slopes = self.embedding.slopes(X)
-        half = np.einsum("rsid,rsj->sijd", slopes, self._learnt(self.embedding(X)))
+        half = np.einsum("rsid,rsj->sijd", slopes, _learnt(self.weights, self.embedding(X)))
         dmean = np.einsum("rsid,r->sid", slopes, self.weights.M[:, 0])
         return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
 
 
-# %% ../nbs/05_mtbkb.ipynb #c31
+# %% ../nbs/05_mtbkb.ipynb #c47
 class _DecoupledRows(_Nystrom):
     """Rows in, for kernels that decouple and complete rows: one strand for each distinct scalar kernel."""
 
@@ -263,14 +274,11 @@ class _DecoupledRows(_Nystrom):
     def __init__(self, kernel: ICM | Diagonal, eta: float, D: Array, tolerance: float = 0.0):
         self.kernel, self.eta = kernel, eta
         found, self.null = channels(kernel)
-        groups: dict[ScalarKernel, list[Channel]] = {}
-        for channel in found:
-            groups.setdefault(channel.unit, []).append(channel)
-        self.units, self.strands = list(groups), []
-        for unit, group in groups.items():
-            xi, bases = np.array([c.xi for c in group]), [c.basis for c in group]
-            projectors = np.array([basis @ basis.T for basis in bases])
-            self.strands.append(Strand(ICM(unit, [[1.0]]), D, eta, xi, projectors, tolerance / xi.max()))
+        self.units, self.strands = [], []
+        for group in by_unit(found):
+            xi, projectors = np.array([c.xi for c in group]), np.array([c.basis @ c.basis.T for c in group])
+            self.units.append(group[0].unit)
+            self.strands.append(Strand(ICM(group[0].unit, [[1.0]]), D, eta, xi, projectors, tolerance / xi.max()))
 
     def extend(self, X: Array, Y: Array, counts: Array, scatter: float = 0.0) -> None:
         """Take rows Y (t, n) at X (t, d), each the mean of counts[:, 0] observations."""
@@ -279,18 +287,29 @@ class _DecoupledRows(_Nystrom):
         self._scatter += scatter + float(np.sum((Y @ self.null) ** 2 * counts[:, :1]))
 
 
-# %% ../nbs/05_mtbkb.ipynb #c32
+# %% ../nbs/05_mtbkb.ipynb #c49
+def _strand_moments(s: Strand, X: Array) -> tuple[Array, Array]:
+    """The part of one strand in the mean (s, n) and in the covariance (s, n, n) at X (s, d)."""
+    F = s.embedding(X)[:, :, 0]
+    unknown = 1 - np.sum(F**2, axis=0) + s.weights.variance(F)
+    return F.T @ s.weights.M, np.einsum("l,ls,lij->sij", s.xi, unknown, s.projectors, optimize=True)
+
+
+def _strand_slopes(s: Strand, X: Array) -> tuple[Array, Array]:
+    """Its part in their derivatives in x, (s, n, d) and (s, n, n, d)."""
+    F, slopes = s.embedding(X)[:, :, 0], s.embedding.slopes(X)[:, :, 0]
+    fall = np.array([-2 * np.einsum("rsd,rs->sd", slopes, F - S @ F) for S in s.weights.S])
+    dcov = np.einsum("l,lsd,lij->sijd", s.xi, fall, s.projectors, optimize=True)
+    return np.einsum("rsd,rn->snd", slopes, s.weights.M), dcov
+
+
+# %% ../nbs/05_mtbkb.ipynb #c52
 class DecoupledNystrom(_DecoupledRows):
     """Solver for kernels that decouple, when every row has all outputs: moments out."""
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean (s, n), eq (7), and covariance (s, n, n) at X (s, d)."""
-        means, covs = [], []
-        for s in self.strands:
-            F = s.embedding(X)[:, :, 0]
-            means.append(F.T @ s.weights.M)
-            unknown = 1 - np.sum(F**2, axis=0) + s.weights.variance(F)
-            covs.append(np.einsum("l,ls,lij->sij", s.xi, unknown, s.projectors, optimize=True))
+        means, covs = zip(*(_strand_moments(s, X) for s in self.strands), strict=True)
         return total(means), total(covs)
 
     def joint(self, X: Array) -> Array:
@@ -304,16 +323,11 @@ class DecoupledNystrom(_DecoupledRows):
 
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean, covariance, and their derivatives in x: (s, n), (s, n, n), (s, n, d), (s, n, n, d)."""
-        dmeans, dcovs = [], []
-        for s in self.strands:
-            F, slopes = s.embedding(X)[:, :, 0], s.embedding.slopes(X)[:, :, 0]
-            dmeans.append(np.einsum("rsd,rn->snd", slopes, s.weights.M))
-            fall = np.array([-2 * np.einsum("rsd,rs->sd", slopes, F - S @ F) for S in s.weights.S])
-            dcovs.append(np.einsum("l,lsd,lij->sijd", s.xi, fall, s.projectors, optimize=True))
+        dmeans, dcovs = zip(*(_strand_slopes(s, X) for s in self.strands), strict=True)
         return *self.moments(X), total(dmeans), total(dcovs)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c33
+# %% ../nbs/05_mtbkb.ipynb #c53
 def make_nystrom(
     kernel: MultiTaskKernel, eta: float, D: Array, complete: bool, tolerance: float = 0.0
 ) -> CoupledNystrom | DecoupledNystrom:
@@ -323,7 +337,7 @@ def make_nystrom(
     return CoupledNystrom(kernel, eta, D, tolerance)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c39
+# %% ../nbs/05_mtbkb.ipynb #c62
 def as_dictionary(kernel: MultiTaskKernel, dictionary: ArrayLike, d: int | None = None) -> Array:
     """The points of a dictionary, shape (m, d), which may be none; or an error that says what came instead."""
     if np.size(dictionary) == 0:
@@ -333,6 +347,30 @@ def as_dictionary(kernel: MultiTaskKernel, dictionary: ArrayLike, d: int | None 
     return points
 
 
+# %% ../nbs/05_mtbkb.ipynb #c64
+def _solver_of(post: NystromPosterior) -> CoupledNystrom | DecoupledNystrom:
+    """The solver for all that a posterior was told, made afresh."""
+    D = post.dictionary if len(post.dictionary) or post._d is None else np.zeros((0, post._d))
+    solver = make_nystrom(post.kernel, post.eta, D, post.data.complete, post.tolerance)
+    if len(post.data):
+        solver.extend(*post.data.merged())
+    return solver
+
+
+# %% ../nbs/05_mtbkb.ipynb #c65
+def _up_to_date(post: NystromPosterior) -> Solver:
+    """The solver of a posterior, with the rows that came since it was last asked for."""
+    solver = post._solver
+    if solver is None or (solver.complete_only and not post.data.complete):
+        post._solver = solver = _solver_of(post)
+    elif post._taken < len(post.data):
+        X, Y = post.data.since(post._taken)
+        solver.extend(X, Y, np.ones(Y.shape))
+    post._taken = len(post.data)
+    return solver
+
+
+# %% ../nbs/05_mtbkb.ipynb #c67
 class NystromPosterior(Posterior):
     """A posterior that expresses what it was told in the span of a dictionary; made by `nystrom_posterior`.
 
@@ -363,20 +401,7 @@ class NystromPosterior(Posterior):
     @property
     def solver(self) -> Solver:
         """The solver, brought up to date."""
-        solver = self._solver
-        if solver is None or (solver.complete_only and not self.data.complete):
-            D, complete = self._directions(), self.data.complete
-            self._solver = solver = make_nystrom(self.kernel, self.eta, D, complete, self.tolerance)
-            if len(self.data):
-                solver.extend(*self.data.merged())
-        elif self._taken < len(self.data):
-            X, Y = self.data.since(self._taken)
-            solver.extend(X, Y, np.ones(Y.shape))
-        self._taken = len(self.data)
-        return solver
-
-    def _directions(self) -> Array:
-        return self.dictionary if len(self.dictionary) or self._d is None else np.zeros((0, self._d))
+        return _up_to_date(self)
 
     @property
     def lost(self) -> float:
@@ -389,7 +414,7 @@ class NystromPosterior(Posterior):
         return self.solver.gap  # type: ignore[attr-defined]
 
 
-# %% ../nbs/05_mtbkb.ipynb #c40
+# %% ../nbs/05_mtbkb.ipynb #c68
 def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictionary: ArrayLike) -> NystromPosterior:
     """The posterior that a dictionary can express, before any data.
 
@@ -430,7 +455,7 @@ def nystrom_posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float, dictio
     return post
 
 
-# %% ../nbs/05_mtbkb.ipynb #c50
+# %% ../nbs/05_mtbkb.ipynb #c84
 class StrandView:
     """A strand of a decoupled kernel at N candidates: variances of its layers, updated round by round."""
 
@@ -451,8 +476,8 @@ class StrandView:
         return step
 
 
-# %% ../nbs/05_mtbkb.ipynb #c51
-class DecoupledView(DecoupledCarrier):
+# %% ../nbs/05_mtbkb.ipynb #c85
+class DecoupledView(_BankSums):
     """Mean and covariance at N candidates from a dictionary, for kernels that decouple."""
 
     def __init__(self, solver: DecoupledNystrom, X: Array):
@@ -474,7 +499,7 @@ class DecoupledView(DecoupledCarrier):
         return total(np.einsum("l,lij->ij", b.xi * b.var[:, j], b.projectors) for b in self.banks)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c52
+# %% ../nbs/05_mtbkb.ipynb #c87
 class CoupledView(CoupledCarrier):
     """Mean and covariance at N candidates from a dictionary, for any kernel and any missing outputs."""
 
@@ -482,7 +507,7 @@ class CoupledView(CoupledCarrier):
         self.solver, self.n = solver, solver.kernel.n_tasks
         self.F = solver.embedding(X)
         self._mean = np.einsum("rsi,r->si", self.F, solver.weights.M[:, 0])
-        self._cov = solver.kernel.diag(X) - solver._blend(self.F, self.F)
+        self._cov = solver.kernel.diag(X) - _blend(solver.weights, self.F)
         self._prior = np.einsum("sii->si", solver.kernel.diag(X)).copy()
         self.logdet, self.quad = solver.logdet, solver.quad
 
@@ -502,7 +527,13 @@ class CoupledView(CoupledCarrier):
         return self._cov[j]
 
 
-# %% ../nbs/05_mtbkb.ipynb #c53
+# %% ../nbs/05_mtbkb.ipynb #c89
+def _view(solver: CoupledNystrom | DecoupledNystrom, X: Array) -> Any:
+    """A solver seen at the candidates."""
+    return DecoupledView(solver, X) if isinstance(solver, DecoupledNystrom) else CoupledView(solver, X)
+
+
+# %% ../nbs/05_mtbkb.ipynb #c90
 class NystromCarried(Carried):
     """A Nystrom posterior carried on the N candidates X; `redraw` replaces its dictionary."""
 
@@ -510,6 +541,9 @@ class NystromCarried(Carried):
         self.post, self.kernel, self.eta, self.X = post, post.kernel, post.eta, X
         self.kappa, self.clipped = self.kernel.kappa(), 0
         self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._carrier = _view(_solver_of(self.post), self.X)
 
     def _take(self, j: int, y: Array) -> None:
         """Take outputs (n,) of candidate j that were checked already, NaN where not observed."""
@@ -524,14 +558,6 @@ class NystromCarried(Carried):
         self.post.redraw(as_dictionary(self.kernel, dictionary, self.X.shape[1]))
         self._rebuild()
 
-    def _rebuild(self) -> None:
-        post = self.post
-        solver = make_nystrom(self.kernel, self.eta, post.dictionary, post.data.complete, post.tolerance)
-        if len(post.data):
-            solver.extend(*post.data.merged())
-        view: Any = DecoupledView if isinstance(solver, DecoupledNystrom) else CoupledView
-        self._carrier = view(solver, self.X)
-
     @property
     def lost(self) -> float:
         """tr(G - G^)."""
@@ -543,7 +569,7 @@ class NystromCarried(Carried):
         return float(self._carrier.solver.gap)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c57
+# %% ../nbs/05_mtbkb.ipynb #c95
 def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -> Array:
     """The probability min(q ||Gamma~||/eta, 1) to remember a point; without eta as the paper prints it.
 
@@ -572,15 +598,29 @@ def inclusion_probability(q: float, norm: ArrayLike, eta: float | None = None) -
     return np.clip(as_positive("q", q) * norms / unit, 0.0, 1.0)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c60
-def _rho(epsilon: float) -> float:
-    """(1 + epsilon)/(1 - epsilon) for an accuracy strictly between 0 and 1."""
+# %% ../nbs/05_mtbkb.ipynb #c99
+def _accuracy(epsilon: float) -> float:
+    """A number strictly between 0 and 1."""
     eps = as_positive("epsilon", epsilon)
     if eps >= 1:
         raise ValueError(f"epsilon must lie in (0, 1), got {epsilon}")
-    return (1 + eps) / (1 - eps)
+    return eps
 
 
+def _rho(epsilon: float) -> float:
+    """(1 + epsilon)/(1 - epsilon) for an accuracy."""
+    return (1 + _accuracy(epsilon)) / (1 - _accuracy(epsilon))
+
+
+def _at_least_one(name: str, value: Any) -> float:
+    """A finite number >= 1."""
+    number = as_positive(name, value)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return number
+
+
+# %% ../nbs/05_mtbkb.ipynb #c102
 def paper_q(horizon: float, delta: float, epsilon: float) -> float:
     """The q of Theorem 3 for T rounds: 6 rho log(4 T/delta)/epsilon^2."""
     rho, price = _rho(epsilon), math.log(4 * _at_least_one("horizon", horizon) / as_probability("delta", delta))
@@ -594,15 +634,7 @@ def theory_q(count: float, dimension: float, delta: float, epsilon: float) -> fl
     return 2 * rho * (1 + eps / 3) / eps**2 * math.log(many / as_probability("delta", delta))
 
 
-def _at_least_one(name: str, value: Any) -> float:
-    """A finite number >= 1."""
-    number = as_positive(name, value)
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return number
-
-
-# %% ../nbs/05_mtbkb.ipynb #c69
+# %% ../nbs/05_mtbkb.ipynb #c113
 def certificate_radius(
     logdet: float, lost: float, gap: float, norm_bound: float, noise_std: float, eta: float, delta: float
 ) -> float:
@@ -638,7 +670,7 @@ def certificate_radius(
     return confidence_radius(as_logdet(logdet) + as_nonnegative("lost", lost) / eta, bias, noise_std, eta, delta)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c75
+# %% ../nbs/05_mtbkb.ipynb #c122
 def sandwich_factor(gap: float, eta: float) -> float:
     """The factor s with Gamma/s <= Gamma~ <= s Gamma at all points, for any dictionary.
 
@@ -662,13 +694,13 @@ def sandwich_factor(gap: float, eta: float) -> float:
     return 1 + (r + math.sqrt(r * r + 4 * r)) / 2
 
 
-# %% ../nbs/05_mtbkb.ipynb #c84
+# %% ../nbs/05_mtbkb.ipynb #c134
 def smallest_uniforms(counts: NDArray[Any], rng: np.random.Generator) -> Array:
     """For each entry the smallest of `counts` uniform numbers, shape (m,)."""
     return -np.expm1(np.log1p(-rng.random(len(counts))) / counts)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c87
+# %% ../nbs/05_mtbkb.ipynb #c137
 def doubled_horizon(t: int, horizon: int | None) -> tuple[int, float]:
     """The horizon that covers round t, and the share of delta for it; doubled from `horizon`, or from 64 if unknown."""
     first = 64 if horizon is None else as_count("horizon", horizon)
@@ -676,6 +708,7 @@ def doubled_horizon(t: int, horizon: int | None) -> tuple[int, float]:
     return first * 2**epoch, 0.5 ** (epoch + (horizon is None))
 
 
+# %% ../nbs/05_mtbkb.ipynb #c140
 class InclusionRate:
     """The factor q of the inclusion probabilities in a run: a number >= 1, "paper" or "theory"."""
 
@@ -704,7 +737,7 @@ class InclusionRate:
         return theory_q(horizon, dimension, share * self.delta, self.epsilon)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c90
+# %% ../nbs/05_mtbkb.ipynb #c143
 class BudgetOnList(OnList):
     """The Nystrom posterior on a finite domain, carried on the candidates, and its variances at the last redraw."""
 
@@ -734,7 +767,7 @@ class BudgetOnList(OnList):
         return self._norm[at], self._trace[at]
 
 
-# %% ../nbs/05_mtbkb.ipynb #c91
+# %% ../nbs/05_mtbkb.ipynb #c144
 class BudgetInBox(InBox):
     """The Nystrom posterior on a box, and its state at the last redraw."""
 
@@ -763,12 +796,13 @@ class BudgetInBox(InBox):
         return spectral_norm(cov).clip(0), np.einsum("sii->s", cov).clip(0)
 
 
+# %% ../nbs/05_mtbkb.ipynb #c145
 def _budget_on(domain: Finite | Box, post: NystromPosterior) -> BudgetOnList | BudgetInBox:
     """The state for a domain."""
     return BudgetOnList(domain, post) if isinstance(domain, Finite) else BudgetInBox(domain, post)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c93
+# %% ../nbs/05_mtbkb.ipynb #c147
 def _one_of(name: str, value: str, allowed: Any) -> str:
     """One of the allowed words."""
     if value not in allowed:
@@ -776,6 +810,7 @@ def _one_of(name: str, value: str, allowed: Any) -> str:
     return value
 
 
+# %% ../nbs/05_mtbkb.ipynb #c149
 def redraw_policy(resample: str | None, threshold: float | None, radius: str, rho: float) -> tuple[str, float]:
     """When to redraw: the rule and its threshold, with defaults that fit the radius."""
     rule = ("every" if radius == "paper" else "certified") if resample is None else resample
@@ -791,7 +826,17 @@ def redraw_policy(resample: str | None, threshold: float | None, radius: str, rh
     return rule, limit
 
 
-# %% ../nbs/05_mtbkb.ipynb #c95
+# %% ../nbs/05_mtbkb.ipynb #c150
+def _rules(
+    radius: str, resample: str | None, threshold: float | None, inclusion: str, rho: float
+) -> tuple[str, str, float, bool]:
+    """The band, when to redraw, at which threshold, and whether probabilities are scaled; or what does not fit."""
+    band = _one_of("radius", radius, ("certificate", "paper"))
+    rule, limit = redraw_policy(resample, threshold, radius, rho)
+    return band, rule, limit, _one_of("inclusion", inclusion, ("scaled", "paper")) == "scaled"
+
+
+# %% ../nbs/05_mtbkb.ipynb #c153
 class _Budgeted(Optimist):
     """MT-KB with a dictionary for a memory: what it holds."""
 
@@ -800,6 +845,9 @@ class _Budgeted(Optimist):
     _posterior: NystromPosterior
     epsilon: float
     band: str
+    resample: str
+    threshold: float
+    scaled: bool
 
     def _begin(self) -> None:
         """The state before any data."""
@@ -815,6 +863,30 @@ class _Budgeted(Optimist):
         return self._posterior.dictionary
 
     @property
+    def sandwich(self) -> float:
+        """The factor within which Gamma~ and Gamma certainly agree now."""
+        return sandwich_factor(self._states[0].model.gap, self.eta)
+
+    def _uniforms(self, counts: NDArray[Any]) -> Array:
+        """For each distinct told point the smallest of its copies' uniform numbers."""
+        return smallest_uniforms(counts, self.rng)
+
+
+# %% ../nbs/05_mtbkb.ipynb #c155
+def _band_promise(norm_bound: float, noise_std: float, level: float, whatever: str, accurate: str) -> str:
+    """With which probability the band holds, and on which conditions."""
+    return (
+        f"with probability {1 - level:g} the band holds at all points and rounds{whatever},"
+        f" if the kernel is right, the RKHS norm <= {norm_bound:g}"
+        f" and the noise {noise_std:g}-sub-Gaussian{accurate}"
+    )
+
+
+# %% ../nbs/05_mtbkb.ipynb #c157
+class _Banded(_Budgeted):
+    """The same, with a radius and what it promises."""
+
+    @property
     def drift(self) -> float:
         """C~: one plus the variance, in units of eta, of the points told since the last redraw."""
         return 1.0 + self._passed
@@ -823,16 +895,6 @@ class _Budgeted(Optimist):
     def rho(self) -> float:
         """The factor (1 + epsilon)/(1 - epsilon) of an accurate dictionary."""
         return _rho(self.epsilon)
-
-    @property
-    def sandwich(self) -> float:
-        """The factor within which Gamma~ and Gamma certainly agree now."""
-        return sandwich_factor(self._states[0].model.gap, self.eta)
-
-
-# %% ../nbs/05_mtbkb.ipynb #c97
-class _Banded(_Budgeted):
-    """The same, with a radius and what it promises."""
 
     @property
     def beta(self) -> float:
@@ -853,17 +915,13 @@ class _Banded(_Budgeted):
 
     def _promise(self) -> str:
         """What it promises if the data do not refute the norm bound."""
-        certificate = self.band == "certificate"
-        level, whatever = (self.delta, ", whatever the dictionary") if certificate else (self.delta / 2, "")
-        accurate = "" if certificate else f", and every dictionary was {self.epsilon:g}-accurate"
-        return (
-            f"with probability {1 - level:g} the band holds at all points and rounds{whatever},"
-            f" if the kernel is right, the RKHS norm <= {self.norm_bound:g}"
-            f" and the noise {self.noise_std:g}-sub-Gaussian{accurate}"
-        )
+        if self.band == "certificate":
+            return _band_promise(self.norm_bound, self.noise_std, self.delta, ", whatever the dictionary", "")
+        accurate = f", and every dictionary was {self.epsilon:g}-accurate"
+        return _band_promise(self.norm_bound, self.noise_std, self.delta / 2, "", accurate)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c99
+# %% ../nbs/05_mtbkb.ipynb #c159
 class _Waiting(_Banded):
     """The same, with experiments whose results are still to come."""
 
@@ -891,20 +949,32 @@ class _Waiting(_Banded):
         return _budget_on(self.domain, post)
 
 
-# %% ../nbs/05_mtbkb.ipynb #c101
+# %% ../nbs/05_mtbkb.ipynb #c161
+def _learns(cov: Array, seen: NDArray[Any], eta: float) -> float:
+    """log det(I + Gamma~/eta) of the observed outputs (n,) at a point: the summand under the root of Theorem 3."""
+    before = cov[np.ix_(seen, seen)]
+    return float(np.linalg.slogdet(np.eye(len(before)) + before / eta)[1])
+
+
+# %% ../nbs/05_mtbkb.ipynb #c164
+def _draw(opt: _Drawing, X: Array, counts: NDArray[Any], norms: Array, q: float) -> bool:
+    """Draw a dictionary from the distinct told points X, told `counts` times; whether it will do."""
+    opt.inclusion_probabilities = inclusion_probability(q, norms, opt.eta if opt.scaled else None)
+    kept = opt._uniforms(counts) < opt.inclusion_probabilities
+    opt._states[0].redraw(X[kept])
+    return opt.resample != "certified" or opt.sandwich <= opt.threshold or bool(kept.all())
+
+
+# %% ../nbs/05_mtbkb.ipynb #c166
 class _Drawing(_Waiting):
     """The same, with a dictionary that is redrawn."""
 
     rate: InclusionRate
-    resample: str
-    threshold: float
-    scaled: bool
 
     def _observe(self, x: Array, y: Array) -> None:
         state, seen = self._states[0], ~np.isnan(y)
         if self.band == "paper" and seen.any():
-            before = state.cov(x)[np.ix_(seen, seen)]
-            self._proxy += self.drift * float(np.linalg.slogdet(np.eye(len(before)) + before / self.eta)[1])
+            self._proxy += self.drift * _learns(state.cov(x), seen, self.eta)
         if self.resample != "certified" and seen.any():
             self._passed += float(state.stale(x[None])[0][0]) / self.eta
         state.observe(x, y)
@@ -919,22 +989,13 @@ class _Drawing(_Waiting):
         X, counts = data.merged()[0], np.bincount(data.rows)
         norms, traces = state.stale(X)
         self.redraws += 1
-        dimension = self.rho * float(counts @ traces) / self.eta
-        q, good = self.rate(len(data), self.redraws, dimension), False
-        while not good:
-            self.inclusion_probabilities = inclusion_probability(q, norms, self.eta if self.scaled else None)
-            kept = self._uniforms(counts) < self.inclusion_probabilities
-            state.redraw(X[kept])
-            good = self.resample != "certified" or self.sandwich <= self.threshold or bool(kept.all()) or q > 1e15
+        q = self.rate(len(data), self.redraws, self.rho * float(counts @ traces) / self.eta)
+        while not _draw(self, X, counts, norms, q) and q <= 1e15:
             q *= 2
         self._passed = 0.0
 
-    def _uniforms(self, counts: NDArray[Any]) -> Array:
-        """For each distinct told point the smallest of its copies' uniform numbers."""
-        return smallest_uniforms(counts, self.rng)
 
-
-# %% ../nbs/05_mtbkb.ipynb #c103
+# %% ../nbs/05_mtbkb.ipynb #c168
 class MTBKB(_Drawing):
     """Multi-task budgeted kernelized bandits: MT-KB that remembers a random dictionary of the told points.
 
@@ -1019,11 +1080,8 @@ class MTBKB(_Drawing):
     ):
         options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
         super().__init__(kernel, domain, **options, eta=eta, delta=delta, width=width, seed=seed)
-        _rho(epsilon)  # is it an accuracy?
-        self.epsilon = float(epsilon)
-        self.band = _one_of("radius", radius, ("certificate", "paper"))
-        self.resample, self.threshold = redraw_policy(resample, threshold, radius, self.rho)
-        self.scaled = _one_of("inclusion", inclusion, ("scaled", "paper")) == "scaled"
+        self.epsilon = _accuracy(epsilon)
+        self.band, self.resample, self.threshold, self.scaled = _rules(radius, resample, threshold, inclusion, self.rho)
         share = self.delta / 2 if (radius, q) == ("paper", "theory") else self.delta
         self.rate = InclusionRate(10.0 if q is None else q, horizon, share, self.epsilon)
         self._begin()

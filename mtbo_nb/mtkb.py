@@ -7,25 +7,13 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, direct, minimize, nnls
-
-from mtbo_nb.concentration import (
-    DataRadius,
-    NormBoundFalsified,
-    as_probability,
-    confidence_radius,
-    data_radius,
-    mixture_grid,
-    tight_radius,
-)
-from .kernels import MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_points, as_positive, as_real
-from .regression import Posterior, as_multitask, as_outputs, carry, posterior, spectral_norm
-from .scalarization import Chebyshev, Linear, Scalarization, as_weights
 
 Array = NDArray[np.float64]
 
@@ -56,15 +44,40 @@ __all__ = [
     "as_fixed",
     "Asks",
     "AskTell",
-    "Bandit",
     "default_ridge",
+    "Bandit",
     "Learner",
+    "Imagined",
     "Optimist",
     "MTKB",
 ]
 
+# %% ../nbs/04_mtkb.ipynb #c3
+from mtbo_nb.concentration import (
+    DataRadius,
+    NormBoundFalsified,
+    as_probability,
+    confidence_radius,
+    data_radius,
+    mixture_grid,
+    tight_radius,
+)
+from .kernels import MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_points, as_positive, as_real
+from .regression import Posterior, as_multitask, as_outputs, carry, posterior, spectral_norm
+from .scalarization import Chebyshev, Linear, Scalarization, as_weights
 
-# %% ../nbs/04_mtkb.ipynb #c5
+
+# %% ../nbs/04_mtkb.ipynb #c6
+def _nearest_row(X: Array, x: Array, tolerance: Array) -> int:
+    """The number of the row of X that is x (d,) up to the tolerance (d,), or a ValueError that names the nearest."""
+    gaps = np.abs(X - x)
+    j = int(np.argmin((gaps / (tolerance + 1e-300)).max(axis=1)))
+    if (gaps[j] > tolerance).any():
+        raise ValueError(f"x must be one of the candidates, got {x}; the nearest is {X[j]}")
+    return j
+
+
+# %% ../nbs/04_mtkb.ipynb #c7
 class Finite:
     """A list of candidates.
 
@@ -89,19 +102,42 @@ class Finite:
     def number(self, x: Array) -> int:
         """The number of the candidate x (d,), or a ValueError that names the nearest one."""
         j = self._number.get((x + 0.0).tobytes())
-        if j is None:
-            gaps = np.abs(self.X - x)
-            j = int(np.argmin((gaps / (self._tolerance + 1e-300)).max(axis=1)))
-            if (gaps[j] > self._tolerance).any():
-                raise ValueError(f"x must be one of the candidates, got {x}; the nearest is {self.X[j]}")
-        return j
+        return _nearest_row(self.X, x, self._tolerance) if j is None else j
 
     def snap(self, x: Array) -> Array:
         """The candidate that x is, to rounding."""
         return self.X[self.number(x)].copy()
 
 
-# %% ../nbs/04_mtkb.ipynb #c8
+# %% ../nbs/04_mtkb.ipynb #c12
+def _intervals(bounds: ArrayLike) -> Array:
+    """Rows (low, high) with low < high, shape (d, 2), or a ValueError."""
+    rows = as_points("bounds", bounds, 2)
+    if not len(rows) or (rows[:, 0] >= rows[:, 1]).any():
+        raise ValueError(f"bounds must be rows (low, high) with low < high, got {rows.tolist()}")
+    return rows
+
+
+# %% ../nbs/04_mtkb.ipynb #c13
+def _inside(x: Array, bounds: Array) -> Array:
+    """The point x (d,) of the box, or a ValueError if it lies outside."""
+    low, high = bounds.T
+    slack = 1e-9 * (high - low)
+    if (x < low - slack).any() or (x > high + slack).any():
+        raise ValueError(f"x must lie in the box {bounds.tolist()}, got {x.tolist()}")
+    return np.clip(x, low, high)
+
+
+# %% ../nbs/04_mtkb.ipynb #c15
+def _sobol(bounds: Array, size: int, rng: np.random.Generator) -> Array:
+    """Scrambled Sobol points in a box, a power of two of them, shape (size, d)."""
+    from scipy.stats import qmc  # here, because it takes longer to import than all the rest of the package
+
+    low, high = bounds.T
+    return low + (high - low) * qmc.Sobol(len(bounds), rng=rng).random_base2(int(np.log2(size)))
+
+
+# %% ../nbs/04_mtkb.ipynb #c17
 class Box:
     """The product of d intervals.
 
@@ -115,9 +151,7 @@ class Box:
     """
 
     def __init__(self, bounds: ArrayLike, maximiser: str = "sobol"):
-        self.bounds = as_points("bounds", bounds, 2)
-        if not len(self.bounds) or (self.bounds[:, 0] >= self.bounds[:, 1]).any():
-            raise ValueError(f"bounds must be rows (low, high) with low < high, got {self.bounds.tolist()}")
+        self.bounds = _intervals(bounds)
         if maximiser not in ("sobol", "direct"):
             raise ValueError(f"maximiser must be 'sobol' or 'direct', got {maximiser!r}")
         self.maximiser, self.d = maximiser, len(self.bounds)
@@ -128,21 +162,14 @@ class Box:
 
     def snap(self, x: Array) -> Array:
         """The point x (d,) itself, or a ValueError if it lies outside."""
-        low, high = self.bounds.T
-        slack = 1e-9 * (high - low)
-        if (x < low - slack).any() or (x > high + slack).any():
-            raise ValueError(f"x must lie in the box {self.bounds.tolist()}, got {x.tolist()}")
-        return np.clip(x, low, high)
+        return _inside(x, self.bounds)
 
     def sobol(self, size: int, rng: np.random.Generator) -> Array:
         """Scrambled Sobol points, a power of two of them, shape (size, d)."""
-        from scipy.stats import qmc  # here, because it takes longer to import than all the rest of the package
-
-        low, high = self.bounds.T
-        return low + (high - low) * qmc.Sobol(self.d, rng=rng).random_base2(int(np.log2(size)))
+        return _sobol(self.bounds, size, rng)
 
 
-# %% ../nbs/04_mtkb.ipynb #c10
+# %% ../nbs/04_mtkb.ipynb #c20
 @dataclass
 class Moments:
     """Mean (s, n) and covariance (s, n, n) of the outputs at s points, read as a carried posterior is."""
@@ -165,7 +192,7 @@ class Moments:
         return (self.cov @ w) @ w
 
 
-# %% ../nbs/04_mtkb.ipynb #c12
+# %% ../nbs/04_mtkb.ipynb #c23
 class Width:
     """A rule for the upper confidence bound of a score."""
 
@@ -182,12 +209,13 @@ class Width:
         raise NotImplementedError
 
 
+# %% ../nbs/04_mtkb.ipynb #c24
 def _root(variance: Array) -> Array:
     """Square root that a division survives: at a point known exactly the slope is not finite anyway."""
     return np.sqrt(np.maximum(variance, 1e-300))
 
 
-# %% ../nbs/04_mtkb.ipynb #c13
+# %% ../nbs/04_mtkb.ipynb #c25
 class Spectral(Width):
     """The paper's bound, eq (2): s(mu) + L beta ||Gamma||^(1/2)."""
 
@@ -201,7 +229,28 @@ class Spectral(Width):
         return s.gradient(m.mean, w), scale[:, None, None] * v[:, :, None] * v[:, None, :]
 
 
-# %% ../nbs/04_mtkb.ipynb #c15
+# %% ../nbs/04_mtkb.ipynb #c30
+def _along_slopes(v: Array, beta: float, m: Moments) -> tuple[Array, Array]:
+    """Slopes of v'mu + beta sqrt(v' Gamma v) with a direction v (s, n) for each point."""
+    along = np.einsum("si,sij,sj->s", v, m.cov, v)
+    return v + 0.0, (beta / (2 * _root(along)))[:, None, None] * v[:, :, None] * v[:, None, :]
+
+
+# %% ../nbs/04_mtkb.ipynb #c32
+def _outputs_slopes(s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
+    """Slopes of s(mu + beta sqrt(diag Gamma))."""
+    sd = _root(m.diag)
+    g = s.gradient(m.mean + beta * sd, w)
+    return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
+
+
+# %% ../nbs/04_mtkb.ipynb #c34
+def _lower_slopes(lower: NDArray[np.bool_], a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The slopes a where `lower` (s,), else the slopes b."""
+    return np.where(lower[:, None], a[0], b[0]), np.where(lower[:, None, None], a[1], b[1])
+
+
+# %% ../nbs/04_mtkb.ipynb #c35
 class Directional(Width):
     """The bound of each output, or of the weighted sum, with its own standard deviation; never above eq (2)."""
 
@@ -214,23 +263,20 @@ class Directional(Width):
     def slopes(self, s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
         if isinstance(s, Linear):
             return _along_slopes(np.broadcast_to(w, m.mean.shape), beta, m)
-        sd = _root(m.diag)
-        g = s.gradient(m.mean + beta * sd, w)
-        slopes = g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
+        slopes = _outputs_slopes(s, w, beta, m)
         if isinstance(s, Chebyshev):
             return slopes
-        lower = s(m.mean + beta * sd, w) <= (spectral := Spectral()).value(s, w, beta, m)
-        other = spectral.slopes(s, w, beta, m)
-        return np.where(lower[:, None], slopes[0], other[0]), np.where(lower[:, None, None], slopes[1], other[1])
+        lower = s(m.mean + beta * _root(m.diag), w) <= (spectral := Spectral()).value(s, w, beta, m)
+        return _lower_slopes(lower, slopes, spectral.slopes(s, w, beta, m))
 
 
-def _along_slopes(v: Array, beta: float, m: Moments) -> tuple[Array, Array]:
-    """Slopes of v'mu + beta sqrt(v' Gamma v) with a direction v (s, n) for each point."""
-    along = np.einsum("si,sij,sj->s", v, m.cov, v)
-    return v + 0.0, (beta / (2 * _root(along)))[:, None, None] * v[:, :, None] * v[:, None, :]
+# %% ../nbs/04_mtkb.ipynb #c42
+def _reach(w: Array, a: Array, A: Array) -> float:
+    """w'a + ||A'w||: how far a + A v with ||v|| <= 1 reaches in the direction w."""
+    return float(w @ a + np.linalg.norm(A.T @ w))
 
 
-# %% ../nbs/04_mtkb.ipynb #c20
+# %% ../nbs/04_mtkb.ipynb #c43
 def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array:
     """The w in the simplex, shape (n,), that minimises w'a + beta sqrt(w' M w); any result gives a valid bound."""
     n = len(a)
@@ -239,21 +285,17 @@ def ellipsoid_weights(a: Array, M: Array, beta: float, steps: int = 20) -> Array
         return corner
     values, vectors = np.linalg.eigh(M)
     A = beta * vectors * np.sqrt(values.clip(0))
-
-    def level(w: Array) -> float:
-        return float(w @ a + np.linalg.norm(A.T @ w))
-
-    w, tau = corner, level(corner)
+    w, tau = corner, _reach(corner, a, A)
     for _ in range(steps):
         u, _ = nnls(np.vstack([A.T, tau - a]), np.r_[np.zeros(n), 1.0])
-        if u.sum() <= 0 or level(u / u.sum()) >= tau - 1e-12 * (1 + abs(tau)):
+        if u.sum() <= 0 or _reach(u / u.sum(), a, A) >= tau - 1e-12 * (1 + abs(tau)):
             break
         w = u / u.sum()
-        tau = level(w)
+        tau = _reach(w, a, A)
     return w
 
 
-# %% ../nbs/04_mtkb.ipynb #c21
+# %% ../nbs/04_mtkb.ipynb #c47
 def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     """The same for two outputs and many points, in closed form: a (s, 2), M (s, 2, 2) to w (s, 2)."""
     gap = a[:, 0] - a[:, 1]
@@ -269,68 +311,82 @@ def ellipsoid_weights_pair(a: Array, M: Array, beta: float) -> Array:
     return np.stack([s, 1 - s], axis=1)
 
 
-# %% ../nbs/04_mtkb.ipynb #c24
+# %% ../nbs/04_mtkb.ipynb #c52
+def _from_reference(s: Scalarization, mean: Array) -> Array:
+    """The means (s, n), counted from the reference point of a Chebyshev score."""
+    if not isinstance(s, Chebyshev):
+        raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {s!r}")
+    return mean if s.reference is None else mean - s.reference
+
+
+# %% ../nbs/04_mtkb.ipynb #c53
+def _directions(w: Array, beta: float, shifted: Array, cov: Array) -> Array:
+    """For each point the direction v = w * (simplex weights), (s, n), in which its ellipsoid reaches least far."""
+    a, M = w * shifted, cov * np.outer(w, w)
+    if len(w) == 2 and (w > 0).all():
+        return w * ellipsoid_weights_pair(a, M, beta)
+    on = np.flatnonzero(w > 0)  # an output of weight zero is not in the minimum
+    out = np.zeros_like(a)
+    for j in range(len(a)):
+        out[j, on] = ellipsoid_weights(a[j, on], M[j][np.ix_(on, on)], beta)
+    return w * out
+
+
+# %% ../nbs/04_mtkb.ipynb #c54
+def _largest_score(s: Scalarization, w: Array, beta: float, mean: Array, cov: Array) -> Array:
+    """The largest Chebyshev score in the ellipsoid of each point, (s,)."""
+    shifted = _from_reference(s, mean)
+    v = _directions(w, beta, shifted, cov)
+    along = np.einsum("si,sij,sj->s", v, cov, v)
+    return np.sum(v * shifted, axis=1) + beta * np.sqrt(np.maximum(along, 0.0))
+
+
+# %% ../nbs/04_mtkb.ipynb #c56
+def _down_the_ranking(bounds: Array, exact: Any) -> Array:
+    """Lower bounds (s,) to `exact(j)`, the highest first, until none that is left could be the maximum."""
+    best = -np.inf
+    for j in np.argsort(-bounds):
+        if bounds[j] <= best:
+            break
+        bounds[j] = min(bounds[j], exact(j))
+        best = max(best, bounds[j])
+    return bounds
+
+
+# %% ../nbs/04_mtkb.ipynb #c58
 class Ellipsoid(Width):
     """The largest score in the confidence ellipsoid (Chebyshev; for linear scores the directional bound is that)."""
 
     def value(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
         bounds = Directional().value(s, w, beta, m)
-        return bounds if isinstance(s, Linear) else np.minimum(bounds, self._exact(s, w, beta, m.mean, m.cov))
+        return bounds if isinstance(s, Linear) else np.minimum(bounds, _largest_score(s, w, beta, m.mean, m.cov))
 
     def ranking(self, s: Scalarization, w: Array, beta: float, m: Any) -> Array:
         """Exact for every point that could be the maximiser, and the valid componentwise bound for the others."""
         if isinstance(s, Linear) or len(w) <= 2:
             return self.value(s, w, beta, m)
-        bounds, best, mean, cov = Directional().value(s, w, beta, m), -np.inf, m.mean, m.cov
-        for j in np.argsort(-bounds):
-            if bounds[j] <= best:
-                break
-            bounds[j] = min(bounds[j], self._exact(s, w, beta, mean[j : j + 1], cov[j : j + 1])[0])
-            best = max(best, bounds[j])
-        return bounds
-
-    def _simplex(self, s: Scalarization, w: Array, beta: float, mean: Array, cov: Array) -> Array:
-        a = w * (mean if (z := _reference(s)) is None else mean - z)
-        M = cov * np.outer(w, w)
-        if len(w) == 2 and (w > 0).all():
-            return ellipsoid_weights_pair(a, M, beta)
-        on = np.flatnonzero(w > 0)  # an output of weight zero is not in the minimum
-        out = np.zeros_like(a)
-        for j in range(len(a)):
-            out[j, on] = ellipsoid_weights(a[j, on], M[j][np.ix_(on, on)], beta)
-        return out
-
-    def _exact(self, s: Scalarization, w: Array, beta: float, mean: Array, cov: Array) -> Array:
-        v = w * self._simplex(s, w, beta, mean, cov)
-        shifted = mean if (z := _reference(s)) is None else mean - z
-        along = np.einsum("si,sij,sj->s", v, cov, v)
-        return np.sum(v * shifted, axis=1) + beta * np.sqrt(np.maximum(along, 0.0))
+        bounds, mean, cov = Directional().value(s, w, beta, m), m.mean, m.cov
+        return _down_the_ranking(bounds, lambda j: _largest_score(s, w, beta, mean[j : j + 1], cov[j : j + 1])[0])
 
     def slopes(self, s: Scalarization, w: Array, beta: float, m: Moments) -> tuple[Array, Array]:
-        """At the optimal direction v = w * (simplex weights) the bound is v'mu + beta sqrt(v' Gamma v)."""
+        """At the optimal direction v the bound is v'mu + beta sqrt(v' Gamma v)."""
         if isinstance(s, Linear):
             return Directional().slopes(s, w, beta, m)
-        return _along_slopes(w * self._simplex(s, w, beta, m.mean, m.cov), beta, m)
+        return _along_slopes(_directions(w, beta, _from_reference(s, m.mean), m.cov), beta, m)
 
 
-def _reference(s: Scalarization) -> Array | None:
-    if not isinstance(s, Chebyshev):
-        raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {s!r}")
-    return s.reference
-
-
-# %% ../nbs/04_mtkb.ipynb #c28
+# %% ../nbs/04_mtkb.ipynb #c64
 WIDTHS: dict[str, Width] = {"spectral": Spectral(), "directional": Directional(), "ellipsoid": Ellipsoid()}
 
 
-# %% ../nbs/04_mtkb.ipynb #c30
+# %% ../nbs/04_mtkb.ipynb #c66
 def first_best(values: Array) -> int:
     """The lowest index whose value is within 1e-9 max(1, |max|) of the maximum."""
     top = float(values[values.argmax()])
     return int((values >= top - 1e-9 * max(1.0, abs(top))).argmax())
 
 
-# %% ../nbs/04_mtkb.ipynb #c33
+# %% ../nbs/04_mtkb.ipynb #c69
 def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
     """Up to `count` rows of X in the unit cube with high values, no two closer than `apart` in every coordinate."""
     chosen: list[int] = []
@@ -342,7 +398,7 @@ def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
     return np.array(chosen)
 
 
-# %% ../nbs/04_mtkb.ipynb #c34
+# %% ../nbs/04_mtkb.ipynb #c71
 def climb(
     value: Any, slope: Any, box: Box, rng: np.random.Generator, extra: Array, points: int = 2048, starts: int = 10
 ) -> Array:
@@ -366,7 +422,7 @@ def climb(
     return best
 
 
-# %% ../nbs/04_mtkb.ipynb #c35
+# %% ../nbs/04_mtkb.ipynb #c72
 def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     """The maximiser (d,) on a box by scipy's DIRECT, as in the paper; by default with 2000 evaluations an input."""
     low, high = box.bounds.T
@@ -386,7 +442,18 @@ def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     return best
 
 
-# %% ../nbs/04_mtkb.ipynb #c43
+# %% ../nbs/04_mtkb.ipynb #c74
+def _value_and_slope(
+    width: Width, s: Scalarization, w: Array, beta: float, gradients: tuple[Array, Array, Array, Array]
+) -> tuple[Array, Array]:
+    """The acquisition (s,) and its slope (s, d), from mean, covariance and their derivatives in x."""
+    mean, cov, dmean, dcov = gradients
+    m = Moments(mean, cov)
+    g, G = width.slopes(s, w, beta, m)
+    return width.value(s, w, beta, m), np.einsum("sn,snd->sd", g, dmean) + np.einsum("sij,sijd->sd", G, dcov)
+
+
+# %% ../nbs/04_mtkb.ipynb #c84
 class OnList:
     """The posterior on a finite domain, carried on the candidates."""
 
@@ -416,7 +483,24 @@ class OnList:
         return self.domain.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/04_mtkb.ipynb #c44
+# %% ../nbs/04_mtkb.ipynb #c88
+def _best_in_box(
+    domain: Box, model: Any, width: Width, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """The maximiser (d,) of an acquisition on a box, and its value there."""
+
+    def value(X: Array) -> Array:
+        return width.ranking(s, w, beta, Moments(*model.moments(X)))
+
+    def slope(X: Array) -> tuple[Array, Array]:
+        return _value_and_slope(width, s, w, beta, model.gradients(X))
+
+    told = model.data.since(0)[0].reshape(-1, domain.d)
+    x = divide(value, domain) if domain.maximiser == "direct" else climb(value, slope, domain, rng, told)
+    return x, float(value(x[None])[0])
+
+
+# %% ../nbs/04_mtkb.ipynb #c89
 class InBox:
     """The posterior on a box, solved where it is asked."""
 
@@ -439,34 +523,24 @@ class InBox:
         self, width: Width, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
     ) -> tuple[Array, float]:
         """The maximiser of an acquisition, and its value there."""
+        return _best_in_box(self.domain, self.model, width, s, w, beta, rng)
 
-        def value(X: Array) -> Array:
-            return width.ranking(s, w, beta, Moments(*self.model.moments(X)))
 
-        def slope(X: Array) -> tuple[Array, Array]:
-            mean, cov, dmean, dcov = self.model.gradients(X)
-            m = Moments(mean, cov)
-            g, G = width.slopes(s, w, beta, m)
-            return width.value(s, w, beta, m), np.einsum("sn,snd->sd", g, dmean) + np.einsum("sij,sijd->sd", G, dcov)
-
-        if self.domain.maximiser == "direct":
-            x = divide(value, self.domain)
-        else:
-            x = climb(value, slope, self.domain, rng, self._told())
-        return x, float(value(x[None])[0])
-
-    def _told(self) -> Array:
-        return self.model.data.since(0)[0].reshape(-1, self.domain.d)
+# %% ../nbs/04_mtkb.ipynb #c90
+def _as_domain(domain: Any) -> Finite | Box:
+    """The domain, or a TypeError if it is none."""
+    if not isinstance(domain, Finite | Box):
+        raise TypeError(f"domain must be Finite(X) or Box(bounds), got {type(domain).__name__}")
+    return domain
 
 
 def on_domain(domain: Finite | Box, kernel: MultiTaskKernel, eta: float) -> OnList | InBox:
     """The posterior of a kernel on a domain."""
-    if not isinstance(domain, Finite | Box):
-        raise TypeError(f"domain must be Finite(X) or Box(bounds), got {type(domain).__name__}")
+    domain = _as_domain(domain)
     return OnList(domain, kernel, eta) if isinstance(domain, Finite) else InBox(domain, kernel, eta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c46
+# %% ../nbs/04_mtkb.ipynb #c94
 @dataclass
 class History:
     """The rounds of a run, one entry each."""
@@ -494,17 +568,38 @@ class History:
         return np.array(self.y)
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>round</th><th>x</th><th>y</th><th>weights</th><th>beta</th><th>bound</th></tr>"
-        shown = range(max(0, len(self) - 10), len(self))
-        vectors = [[np.array2string(v, precision=3) for v in (self.x[t], self.y[t], self.weights[t])] for t in shown]
-        rows = [
-            "".join(f"<td>{cell}</td>" for cell in (t + 1, *v, f"{self.beta[t]:.3f}", f"{self.value[t]:.3f}"))
-            for t, v in zip(shown, vectors, strict=True)
-        ]
-        return f"<p>{len(self)} rounds</p><table>{head}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        return _history_table(self)
 
 
-# %% ../nbs/04_mtkb.ipynb #c48
+# %% ../nbs/04_mtkb.ipynb #c96
+def _round_entries(h: History, t: int) -> list[str]:
+    """What the table says about round t."""
+    vectors = [np.array2string(v, precision=3) for v in (h.x[t], h.y[t], h.weights[t])]
+    return [f"{t + 1}", *vectors, f"{h.beta[t]:.3f}", f"{h.value[t]:.3f}"]
+
+
+# %% ../nbs/04_mtkb.ipynb #c97
+def _html_row(entries: Iterable[str], tag: str = "td") -> str:
+    """A row of an HTML table."""
+    return f"<tr>{''.join(f'<{tag}>{entry}</{tag}>' for entry in entries)}</tr>"
+
+
+def _history_table(h: History) -> str:
+    """The last ten rounds as an HTML table."""
+    head = _html_row(("round", "x", "y", "weights", "beta", "bound"), "th")
+    rows = [_html_row(_round_entries(h, t)) for t in range(max(0, len(h) - 10), len(h))]
+    return f"<p>{len(h)} rounds</p><table>{head}{''.join(rows)}</table>"
+
+
+# %% ../nbs/04_mtkb.ipynb #c100
+def _with_warnings(rule: Any, *arguments: Any) -> tuple[Any, list[warnings.WarningMessage]]:
+    """What a rule returns, and the warnings that it gave, which are not shown."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return rule(*arguments), caught
+
+
+# %% ../nbs/04_mtkb.ipynb #c102
 class Radius:
     """The radius beta_t of a run, kept up to date: `paper`, `tight` or `data`."""
 
@@ -523,18 +618,23 @@ class Radius:
         if self.kind != "data":
             rule = confidence_radius if self.kind == "paper" else tight_radius
             return rule(models[0].logdet, *self.assumptions, self.eta, self.delta)
-        quads, logdets = [m.quad for m in models], [m.logdet for m in models]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            beta = data_radius(quads, logdets, self.ridges, self.shares, *self.assumptions, self.delta)
+        sums = [m.quad for m in models], [m.logdet for m in models]
+        beta, caught = _with_warnings(data_radius, *sums, self.ridges, self.shares, *self.assumptions, self.delta)
         for warning in caught:
             if not (self.falsified and issubclass(warning.category, NormBoundFalsified)):
                 warnings.warn(warning.message, stacklevel=3)
             self.falsified = self.falsified or issubclass(warning.category, NormBoundFalsified)
-        return beta
+        return float(beta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c50
+# %% ../nbs/04_mtkb.ipynb #c107
+def _nearest_of(points: list[Array], x: Array, slack: Array) -> Array | None:
+    """The nearest to x (d,) of the points that differ from it by at most `slack` in each input; None if none does."""
+    near = [p for p in points if (np.abs(p - x) <= slack).all()]
+    return min(near, key=lambda p: float(np.linalg.norm(p - x))) if near else None
+
+
+# %% ../nbs/04_mtkb.ipynb #c108
 class Plans:
     """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
 
@@ -550,16 +650,13 @@ class Plans:
 
     def take(self, x: Array, slack: Array) -> tuple[Array, float, float] | None:
         """The oldest plan behind x, or behind a point within `slack` of it, pending no more; None if there is none."""
-        key = x.tobytes()
-        if key not in self._waiting:
-            near = [p for p in self.points() if (np.abs(p - x) <= slack).all()]
-            if not near:
-                return None
-            key = min(near, key=lambda p: float(np.linalg.norm(p - x))).tobytes()
-        plans = self._waiting[key]
+        if x.tobytes() not in self._waiting:
+            near = _nearest_of(self.points(), x, slack)
+            return None if near is None else self.take(near, slack)
+        plans = self._waiting[x.tobytes()]
         plan = plans.pop(0)
         if not plans:
-            del self._waiting[key]
+            del self._waiting[x.tobytes()]
         return plan
 
     def points(self) -> list[Array]:
@@ -567,7 +664,7 @@ class Plans:
         return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
 
 
-# %% ../nbs/04_mtkb.ipynb #c51
+# %% ../nbs/04_mtkb.ipynb #c111
 def as_generator(seed: Any) -> np.random.Generator:
     """The generator made from a seed, or a ValueError that names the argument."""
     try:
@@ -576,6 +673,7 @@ def as_generator(seed: Any) -> np.random.Generator:
         raise ValueError(f"seed must be None, a whole number >= 0 or a Generator, got {seed!r} ({error})") from None
 
 
+# %% ../nbs/04_mtkb.ipynb #c112
 def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,) of the caller, or None where they are to be drawn."""
     fixed = None if weights is None else as_weights(weights, n)
@@ -584,22 +682,24 @@ def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     return fixed
 
 
-# %% ../nbs/04_mtkb.ipynb #c52
+# %% ../nbs/04_mtkb.ipynb #c113
+def _as_score(scalarization: Any, n: int, rng: np.random.Generator) -> Scalarization:
+    """The scalarization, tried on n outputs, or an error if it does not fit."""
+    if not isinstance(scalarization, Scalarization):
+        raise TypeError(f"scalarization must be Linear(), Chebyshev() or alike, got {scalarization!r}")
+    scalarization(np.zeros(n), scalarization.sample_weights(n, rng))
+    return scalarization
+
+
+# %% ../nbs/04_mtkb.ipynb #c115
 class Asks:
     """Where experiments can be done, how outputs become a score, and what is pending: the asking half."""
 
     def __init__(self, domain: Finite | Box, n_tasks: int, scalarization: Scalarization, seed: Any):
-        if not isinstance(domain, Finite | Box):
-            raise TypeError(f"domain must be Finite(X) or Box(bounds), got {type(domain).__name__}")
-        if not isinstance(scalarization, Scalarization):
-            raise TypeError(f"scalarization must be Linear(), Chebyshev() or alike, got {scalarization!r}")
-        self.domain, self.n_tasks, self.scalarization = domain, n_tasks, scalarization
-        self.history = History()
-        self._plans = Plans()
+        self.domain, self.n_tasks = _as_domain(domain), n_tasks
+        self.scalarization = _as_score(scalarization, n_tasks, np.random.default_rng(0))
+        self.history, self._plans = History(), Plans()
         self.rng = as_generator(seed)
-        scalarization(
-            np.zeros(n_tasks), scalarization.sample_weights(n_tasks, np.random.default_rng(0))
-        )  # do they fit?
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, {self.n_tasks} outputs, {len(self.history)} rounds)"
@@ -633,19 +733,8 @@ class Asks:
         self._plans.add(x, (w, beta, value))
         return x
 
-    @property
-    def pending(self) -> list[Array]:
-        """Points (d,) that were asked for and not yet told."""
-        return self._plans.points()
 
-    def forget(self, x: ArrayLike) -> None:
-        """Stop waiting for the result of x (d,); a ValueError if it is not pending."""
-        one = as_points("x", as_real("x", x)[None], self.domain.d)[0] + 0.0
-        if self._plans.take(one, self.domain.slack) is None:
-            raise ValueError(f"x must be pending, got {one}; pending are {self.pending}")
-
-
-# %% ../nbs/04_mtkb.ipynb #c53
+# %% ../nbs/04_mtkb.ipynb #c117
 class AskTell(Asks):
     """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
 
@@ -687,8 +776,35 @@ class AskTell(Asks):
         for column, entry in zip(vars(self.history).values(), (x, y, *plan), strict=True):
             column.append(entry)
 
+    @property
+    def pending(self) -> list[Array]:
+        """Points (d,) that were asked for and not yet told."""
+        return self._plans.points()
 
-# %% ../nbs/04_mtkb.ipynb #c54
+    def forget(self, x: ArrayLike) -> None:
+        """Stop waiting for the result of x (d,); a ValueError if it is not pending."""
+        one = as_points("x", as_real("x", x)[None], self.domain.d)[0] + 0.0
+        if self._plans.take(one, self.domain.slack) is None:
+            raise ValueError(f"x must be pending, got {one}; pending are {self.pending}")
+
+
+# %% ../nbs/04_mtkb.ipynb #c122
+def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
+    """The variance of the noise, and at least 1e-8 of the prior's."""
+    return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
+
+
+# %% ../nbs/04_mtkb.ipynb #c123
+def _as_width(width: Any, s: Scalarization) -> str:
+    """The name of a width that can serve the score s."""
+    if not isinstance(width, str) or width not in WIDTHS:
+        raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
+    if width == "ellipsoid" and not isinstance(s, Linear | Chebyshev):
+        raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {s!r}")
+    return width
+
+
+# %% ../nbs/04_mtkb.ipynb #c124
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
 
@@ -712,19 +828,32 @@ class Bandit(AskTell):
         self.eta = default_ridge(self.kernel, self.noise_std) if eta is None else as_positive("eta", eta)
         self.delta = as_probability("delta", delta)
         mixture_grid(self.norm_bound, self.noise_std, self.eta)  # refuses numbers that would overflow later
-        if not isinstance(width, str) or width not in WIDTHS:
-            raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
-        if width == "ellipsoid" and not isinstance(self.scalarization, Linear | Chebyshev):
-            raise ValueError(f"width 'ellipsoid' needs Chebyshev() or Linear(), got {self.scalarization!r}")
-        self.width = width
+        self.width = _as_width(width, self.scalarization)
 
 
-def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
-    """The variance of the noise, and at least 1e-8 of the prior's."""
-    return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
+# %% ../nbs/04_mtkb.ipynb #c126
+def _witness(opt: Bandit, post: Posterior) -> float:
+    """What the RKHS norm must at least be by the data of a posterior, with probability 1 - delta."""
+    if not len(post.data):
+        return 0.0
+    evidence = DataRadius(opt.kernel, opt.norm_bound, opt.noise_std, opt.eta, opt.delta)
+    evidence.update(*post.data.since(0))
+    return evidence.norm_lower_bound
 
 
-# %% ../nbs/04_mtkb.ipynb #c56
+# %% ../nbs/04_mtkb.ipynb #c127
+def _promise_of(opt: Bandit, refuted: bool) -> str:
+    """What the confidence band promises, or why it promises nothing."""
+    if refuted:
+        return f"none: the data refute norm_bound={opt.norm_bound:g}"
+    return (
+        f"with probability {1 - opt.delta:g} the band holds at all points and rounds,"
+        f" if the kernel is right, the RKHS norm <= {opt.norm_bound:g}"
+        f" and the noise {opt.noise_std:g}-sub-Gaussian"
+    )
+
+
+# %% ../nbs/04_mtkb.ipynb #c128
 class Learner(Bandit):
     """A bandit with a posterior of everything told, which is also a witness of the norm."""
 
@@ -738,52 +867,62 @@ class Learner(Bandit):
     @property
     def norm_lower_bound(self) -> float:
         """What the RKHS norm must at least be, with probability 1 - delta, by what was told so far."""
-        if not len(self._posterior.data):
-            return 0.0
-        evidence = DataRadius(self.kernel, self.norm_bound, self.noise_std, self.eta, self.delta)
-        evidence.update(*self._posterior.data.since(0))
-        return evidence.norm_lower_bound
+        return _witness(self, self._posterior)
 
     @property
     def refuted(self) -> bool:
         """Whether what was told so far refutes the norm bound."""
         return self.norm_lower_bound > self.norm_bound * (1 + 1e-6)
 
-
-# %% ../nbs/04_mtkb.ipynb #c57
-class Optimist(Learner):
-    """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
-
-    _states: list[Any]
-    _imagined: tuple[Any, float] | None = None
-
     @property
     def beta(self) -> float:
         """The radius of the confidence band now."""
         raise NotImplementedError
+
+
+# %% ../nbs/04_mtkb.ipynb #c130
+class Imagined:
+    """A copy of a state in which pending points are imagined, and the factor C that they cost."""
+
+    def __init__(self, told: Any, eta: float, points: list[Array]):
+        self.told, self.eta = told, eta
+        self.state, self.inflation = copy.deepcopy(told), 1.0
+        for x in points:
+            self.add(x)
+
+    def add(self, x: Array) -> None:
+        """Imagine x (d,) too."""
+        self.state.imagine(x)
+        self.inflation = self.inflation + self.told.norm(x) / self.eta
+
+
+# %% ../nbs/04_mtkb.ipynb #c131
+class Optimist(Learner):
+    """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
+
+    _states: list[Any]
+    _imagined: Imagined | None = None
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         state, inflation = self._imagine_pending()
         beta = float(np.sqrt(inflation) * self.beta)
         x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
         if self._imagined is not None:
-            self._extend_imagined(x)
+            self._imagined.add(x)
         return x, beta, value
 
     def _imagine_pending(self) -> tuple[Any, float]:
         """The state with all pending points imagined, and the factor C that it costs."""
         if not len(self._plans):
             return self._states[0], 1.0
-        if self._imagined is None:
-            self._imagined = copy.deepcopy(self._states[0]), 1.0
-            for x in self.pending:
-                self._extend_imagined(x)
-        return self._imagined
+        self._imagined = self._imagined or Imagined(self._states[0], self.eta, self.pending)
+        return self._imagined.state, self._imagined.inflation
 
-    def _extend_imagined(self, x: Array) -> None:
-        state, inflation = self._imagined  # type: ignore[misc]
-        state.imagine(x)
-        self._imagined = state, inflation + self._states[0].norm(x) / self.eta
+    def _observe(self, x: Array, y: Array) -> None:
+        for state in self._states:
+            state.observe(x, y)
+        self._posterior._file(x[None], y[None])
+        self._imagined = None
 
     def forget(self, x: ArrayLike) -> None:
         """Stop waiting for the result of x (d,); a ValueError if it is not pending."""
@@ -791,7 +930,14 @@ class Optimist(Learner):
         self._imagined = None
 
 
-# %% ../nbs/04_mtkb.ipynb #c58
+# %% ../nbs/04_mtkb.ipynb #c133
+def _for_reading(post: Posterior) -> Posterior:
+    """A posterior whose `update` is closed to the user."""
+    post.read_only = True
+    return post
+
+
+# %% ../nbs/04_mtkb.ipynb #c134
 class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 
@@ -865,8 +1011,7 @@ class MTKB(Optimist):
         super().__init__(kernel, domain, **options, eta=eta, delta=delta, width=width, seed=seed)
         self.radius = Radius(radius, self.norm_bound, self.noise_std, self.eta, self.delta)
         self._states = [on_domain(domain, self.kernel, ridge) for ridge in self.radius.ridges]
-        self._posterior = Posterior(self.kernel, self.eta)
-        self._posterior.read_only = True
+        self._posterior = _for_reading(Posterior(self.kernel, self.eta))
 
     @property
     def beta(self) -> float:
@@ -876,16 +1021,4 @@ class MTKB(Optimist):
     @property
     def guarantee(self) -> str:
         """What the confidence band promises, or why it promises nothing."""
-        if self.radius.falsified or self.refuted:
-            return f"none: the data refute norm_bound={self.norm_bound:g}"
-        return (
-            f"with probability {1 - self.delta:g} the band holds at all points and rounds,"
-            f" if the kernel is right, the RKHS norm <= {self.norm_bound:g}"
-            f" and the noise {self.noise_std:g}-sub-Gaussian"
-        )
-
-    def _observe(self, x: Array, y: Array) -> None:
-        for state in self._states:
-            state.observe(x, y)
-        self._posterior._file(x[None], y[None])
-        self._imagined = None
+        return _promise_of(self, self.radius.falsified or self.refuted)

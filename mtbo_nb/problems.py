@@ -10,34 +10,11 @@ import gzip
 import logging
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from importlib.resources import files
 from os import PathLike
 from typing import Any, TextIO
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
-from scipy.spatial.distance import cdist
-
-from mtbo_nb.kernels import (
-    ICM,
-    SE,
-    MultiTaskKernel,
-    ScalarKernel,
-    as_count,
-    as_nonnegative,
-    as_points,
-    as_positive,
-    as_real,
-    similar_tasks,
-)
-from .regression import as_multitask
-
-Array = NDArray[np.float64]
-_logger = logging.getLogger(__name__)
 
 # %% auto #0
 __all__ = [
@@ -68,8 +45,33 @@ __all__ = [
     "intel_lab",
 ]
 
+# %% ../nbs/08_problems.ipynb #c3
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
-# %% ../nbs/08_problems.ipynb #c5
+# %% ../nbs/08_problems.ipynb #c4
+from mtbo_nb.kernels import (
+    ICM,
+    SE,
+    MultiTaskKernel,
+    ScalarKernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+    similar_tasks,
+)
+from .regression import as_multitask
+
+Array = NDArray[np.float64]
+_logger = logging.getLogger(__name__)
+
+
+# %% ../nbs/08_problems.ipynb #c7
 def _one_a_point(count: int, **columns: Any) -> None:
     """Check that there are points, and that every column has as many entries."""
     if not count:
@@ -79,6 +81,7 @@ def _one_a_point(count: int, **columns: Any) -> None:
             raise ValueError(f"{name} must have one entry a point, got {len(values)} for {count} points")
 
 
+# %% ../nbs/08_problems.ipynb #c8
 def _one_an_output(n: int, **units: ArrayLike) -> None:
     """Check that units are finite: one number, or one an output."""
     for name, value in units.items():
@@ -87,7 +90,31 @@ def _one_an_output(n: int, **units: ArrayLike) -> None:
             raise ValueError(f"{name} must be one finite number, or one an output, got {numbers}")
 
 
-# %% ../nbs/08_problems.ipynb #c6
+# %% ../nbs/08_problems.ipynb #c10
+def _point(X: Array, x: ArrayLike) -> Array:
+    """The point x (d,) as an array (1, d), of as many inputs as the candidates X have."""
+    return as_points("x", np.atleast_2d(x), X.shape[1])
+
+
+def _nearest(X: Array, x: ArrayLike) -> int:
+    """The number of the candidate x (d,) in X (N, d), or a ValueError if x is none."""
+    distance = np.abs(X - _point(X, x)).max(1)
+    j = int(distance.argmin())
+    if distance[j] > 1e-9 * (1 + np.abs(X[j]).max()):
+        raise ValueError(f"x must be one of the {len(X)} candidates, got {np.asarray(x)}; the nearest is {X[j]}")
+    return j
+
+
+# %% ../nbs/08_problems.ipynb #c13
+def _rescaled(Y: ArrayLike, n: int, offset: ArrayLike, scale: ArrayLike) -> Array:
+    """Outputs offset + scale * Y for Y of shape (..., n)."""
+    values = as_real("Y", Y)
+    if values.shape[-1:] != (n,):
+        raise ValueError(f"Y must have shape (..., {n}), one column an output, got {values.shape}")
+    return np.asarray(np.asarray(offset) + np.asarray(scale) * values, dtype=float)
+
+
+# %% ../nbs/08_problems.ipynb #c15
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Truth:
     """A vector-valued function on a finite set of candidates.
@@ -109,6 +136,13 @@ class Truth:
     function : callable, optional
         f at any points, (s, d) -> (s, n), in the units of F.
 
+    Attributes
+    ----------
+    reference : array, shape (n,)
+        The worst value of each output: a reference for Chebyshev scalarization and hypervolume.
+    bounds : array, shape (d, 2)
+        The smallest box around the candidates.
+
     Raises
     ------
     ValueError
@@ -124,48 +158,44 @@ class Truth:
     offset: ArrayLike = 0.0
     scale: ArrayLike = 1.0
     function: Callable[[Array], Array] | None = None
+    reference: Array = field(init=False)
+    bounds: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", as_points("X", self.X, len(self.inputs)))
-        object.__setattr__(self, "F", as_points("F", self.F, len(self.outputs)))
-        _one_a_point(len(self.X), F=self.F, labels=self.labels or self.X)
+        X, F = as_points("X", self.X, len(self.inputs)), as_points("F", self.F, len(self.outputs))
+        _one_a_point(len(X), F=F, labels=self.labels or X)
         _one_an_output(len(self.outputs), offset=self.offset, scale=self.scale)
-
-    @property
-    def reference(self) -> Array:
-        """The worst value of each output, shape (n,): a reference for Chebyshev scalarization and hypervolume."""
-        return self.F.min(0)
-
-    @property
-    def bounds(self) -> Array:
-        """The smallest box around the candidates, shape (d, 2)."""
-        return np.stack([self.X.min(0), self.X.max(0)], axis=1)
+        vars(self).update(X=X, F=F, reference=F.min(0), bounds=np.stack([X.min(0), X.max(0)], axis=1))
 
     def natural(self, Y: ArrayLike) -> Array:
         """Outputs (..., n) in their own units."""
-        values = as_real("Y", Y)
-        if values.shape[-1:] != (len(self.outputs),):
-            raise ValueError(f"Y must have shape (..., {len(self.outputs)}), one column an output, got {values.shape}")
-        return np.asarray(np.asarray(self.offset) + np.asarray(self.scale) * values, dtype=float)
+        return _rescaled(Y, len(self.outputs), self.offset, self.scale)
 
     def index_of(self, x: ArrayLike) -> int:
         """The number of the candidate x (d,), or a ValueError if x is none."""
-        distance = np.abs(self.X - as_points("x", np.atleast_2d(x), self.X.shape[1])).max(1)
-        j = int(distance.argmin())
-        if distance[j] > 1e-9 * (1 + np.abs(self.X[j]).max()):
-            raise ValueError(
-                f"x must be one of the {len(self.X)} candidates, got {np.asarray(x)}; the nearest is {self.X[j]}"
-            )
-        return j
+        return _nearest(self.X, x)
 
     def value(self, x: ArrayLike) -> Array:
         """f(x), shape (n,): at any x if the function is known, at a candidate otherwise."""
-        if self.function is None:
-            return self.F[self.index_of(x)]
-        return self.function(as_points("x", np.atleast_2d(x), self.X.shape[1]))[0]
+        return self.F[self.index_of(x)] if self.function is None else self.function(_point(self.X, x))[0]
 
 
-# %% ../nbs/08_problems.ipynb #c7
+# %% ../nbs/08_problems.ipynb #c17
+def _check_kernel(kernel: Any, n: int) -> None:
+    """Check that this is a kernel with n tasks."""
+    if not isinstance(kernel, MultiTaskKernel):
+        raise TypeError(f"kernel must be a multi-task kernel such as ICM(SE(0.2), B), got {kernel!r}")
+    if kernel.n_tasks != n:
+        raise ValueError(f"kernel must have {n} tasks, one an output, got {kernel.n_tasks}")
+
+
+def _check_number(j: Any, count: int) -> None:
+    """Check that j is the number of a candidate; -1 is none."""
+    if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < count:
+        raise ValueError(f"j must be a whole number in 0, ..., {count - 1}, got {j!r}")
+
+
+# %% ../nbs/08_problems.ipynb #c18
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Problem(Truth):
     """A truth together with what an optimiser is told: kernel, noise and a bound on the norm.
@@ -211,15 +241,11 @@ class Problem(Truth):
         super().__post_init__()
         as_nonnegative("noise_std", self.noise_std)
         as_positive("norm_bound", self.norm_bound)
-        if not isinstance(self.kernel, MultiTaskKernel):
-            raise TypeError(f"kernel must be a multi-task kernel such as ICM(SE(0.2), B), got {self.kernel!r}")
-        if self.kernel.n_tasks != len(self.outputs):
-            raise ValueError(f"kernel must have {len(self.outputs)} tasks, one an output, got {self.kernel.n_tasks}")
+        _check_kernel(self.kernel, len(self.outputs))
 
     def observe(self, j: int, rng: np.random.Generator) -> Array:
         """A noisy experiment at candidate number j = 0, ..., N - 1, shape (n,)."""
-        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < len(self.F):
-            raise ValueError(f"j must be a whole number in 0, ..., {len(self.F) - 1}, got {j!r}")
+        _check_number(j, len(self.F))
         return self.F[j] + self.noise_std * rng.standard_normal(self.F[j].shape)
 
     def observe_at(self, x: ArrayLike, rng: np.random.Generator) -> Array:
@@ -234,7 +260,7 @@ class Problem(Truth):
         )
 
 
-# %% ../nbs/08_problems.ipynb #c12
+# %% ../nbs/08_problems.ipynb #c24
 @dataclass(frozen=True)
 class _Spectrum:
     """Eigenvalues of a Gram matrix, coordinates of F in its eigenvectors, and the way back to (N, n) tables."""
@@ -244,6 +270,7 @@ class _Spectrum:
     back: Callable[[Array], Array]
 
 
+# %% ../nbs/08_problems.ipynb #c25
 def _spectrum(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike) -> _Spectrum:
     """Decompose F in the eigenvectors of the Gram matrix, through the factors if the kernel is separable."""
     kernel = as_multitask(kernel)
@@ -260,7 +287,7 @@ def _spectrum(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike) -> _Spectrum:
     return _Spectrum(s.clip(0), U.T @ table.ravel(), lambda C: (U @ C).reshape(table.shape))
 
 
-# %% ../nbs/08_problems.ipynb #c13
+# %% ../nbs/08_problems.ipynb #c26
 def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float = 0.0) -> float:
     """Norm of the function with values F on the finite domain X: sqrt(F' (G + ridge I)^-1 F).
 
@@ -304,7 +331,7 @@ def rkhs_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, ridge: float 
     return float(np.sqrt((spectrum.coordinates**2 / s).sum()))
 
 
-# %% ../nbs/08_problems.ipynb #c20
+# %% ../nbs/08_problems.ipynb #c34
 def paper_norm(problem: Problem) -> float:
     """The paper's b = max |f(x)| / kappa. It is not a bound on the norm; for reproductions only.
 
@@ -315,6 +342,7 @@ def paper_norm(problem: Problem) -> float:
     return float(np.linalg.norm(problem.F, axis=1).max() / problem.kernel.kappa())
 
 
+# %% ../nbs/08_problems.ipynb #c35
 def with_paper_norm(problem: Problem) -> Problem:
     """The same problem with the paper's b in place of the norm bound, marked as heuristic."""
     return replace(
@@ -325,13 +353,25 @@ def with_paper_norm(problem: Problem) -> Problem:
     )
 
 
+# %% ../nbs/08_problems.ipynb #c36
 def _choose_norm(problem: Problem, norm: str, default: str) -> Problem:
     if norm not in (default, "paper"):
         raise ValueError(f"norm must be {default!r} or 'paper', got {norm!r}")
     return with_paper_norm(problem) if norm == "paper" else problem
 
 
-# %% ../nbs/08_problems.ipynb #c21
+# %% ../nbs/08_problems.ipynb #c38
+def _sections(
+    n: int, k: ScalarKernel, X: Array, centres: int, rng: np.random.Generator
+) -> tuple[Array, Callable[[Array], Array], float]:
+    """B = A'A, a random sum of sections of k B with centres among X, and its norm."""
+    A = rng.uniform(size=(n, n))
+    Z, c = X[rng.integers(len(X), size=centres)], rng.uniform(-1, 1, size=(centres, n))
+    weights = c @ (A.T @ A)
+    return A.T @ A, lambda points: k(points, Z) @ weights, float(np.sqrt((k(Z) @ weights * c).sum()))
+
+
+# %% ../nbs/08_problems.ipynb #c40
 def rkhs_function(
     n_tasks: int = 2,
     seed: int | np.random.Generator = 0,
@@ -372,14 +412,8 @@ def rkhs_function(
     True
     """
     as_count("n_tasks", n_tasks), as_count("centres", centres)
-    rng, X, k = np.random.default_rng(seed), np.linspace(0, 1, 101)[:, None], SE(lengthscale)
-    A = rng.uniform(size=(n_tasks, n_tasks))
-    Z, c = X[rng.integers(len(X), size=centres)], rng.uniform(-1, 1, size=(centres, n_tasks))
-    weights = c @ (A.T @ A)
-
-    def function(points: Array) -> Array:
-        return k(points, Z) @ weights
-
+    X, k = np.linspace(0, 1, 101)[:, None], SE(lengthscale)
+    B, function, length = _sections(n_tasks, k, X, centres, np.random.default_rng(seed))
     problem = Problem(
         name=f"rkhs{n_tasks}",
         X=X,
@@ -387,16 +421,16 @@ def rkhs_function(
         inputs=("x",),
         outputs=tuple(f"f{i + 1}" for i in range(n_tasks)),
         function=function,
-        kernel=k * (A.T @ A),
+        kernel=k * B,
         noise_std=noise_std,
-        norm_bound=float(np.sqrt((k(Z) @ weights * c).sum())),
+        norm_bound=length,
         norm_bound_is_exact=True,
         norm_source="sum of k(x_i, x_j) c_i' B c_j",
     )
     return _choose_norm(problem, norm, "true")
 
 
-# %% ../nbs/08_problems.ipynb #c32
+# %% ../nbs/08_problems.ipynb #c51
 def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, tolerance: float) -> tuple[float, float]:
     """Norm of a smooth function within `tolerance` of F at every point, and the ridge that gives it.
 
@@ -446,10 +480,11 @@ def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, toleranc
     return float(np.sqrt((C**2 * s / (s + low) ** 2).sum())), float(low)
 
 
-# %% ../nbs/08_problems.ipynb #c35
+# %% ../nbs/08_problems.ipynb #c54
 SINE_WEIGHTS = ((-1.0, -1.0, 1.0), (-1.0, 1.0, 1.0), (0.5, 1.0, -1.0), (1.0, -0.5, -0.5))
 
 
+# %% ../nbs/08_problems.ipynb #c55
 def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> Problem:
     """A problem whose bound is the norm of a neighbour of f, or the paper's."""
     tolerance = fields["noise_std"] if tolerance is None else tolerance
@@ -460,7 +495,7 @@ def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> P
     )
 
 
-# %% ../nbs/08_problems.ipynb #c36
+# %% ../nbs/08_problems.ipynb #c56
 def perturbed_sine(
     *,
     norm: str = "neighbour",
@@ -519,7 +554,7 @@ def perturbed_sine(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c40
+# %% ../nbs/08_problems.ipynb #c61
 def branin(U: ArrayLike) -> Array:
     """Branin-Hoo at points (s, 2), shape (s,); to be minimised, 0.397887 at three places of the unit square.
 
@@ -530,7 +565,21 @@ def branin(U: ArrayLike) -> Array:
     return (c - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
 
 
-# %% ../nbs/08_problems.ipynb #c42
+# %% ../nbs/08_problems.ipynb #c63
+def _shifts(U: Array, n: int) -> Array:
+    """Minus the function, moved by 1, ..., n per cent of the square: (s, 2) -> (s, n), to be maximised."""
+    return -np.stack([branin(U - i / 100) for i in range(1, n + 1)], axis=-1)
+
+
+def _square(side: int) -> Array:
+    """A grid of side x side points on the unit square."""
+    if as_count("side", side) < 2:
+        raise ValueError(f"side must be >= 2, got {side}")
+    axis = np.linspace(0, 1, side)
+    return np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+# %% ../nbs/08_problems.ipynb #c65
 def shifted_branin(
     *,
     norm: str = "neighbour",
@@ -574,32 +623,41 @@ def shifted_branin(
     (121, 9)
     """
     as_count("n_tasks", n_tasks)
-    if as_count("side", side) < 2:
-        raise ValueError(f"side must be >= 2, got {side}")
-    axis = np.linspace(0, 1, side)
-    X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-
-    def raw(U: Array) -> Array:
-        return -np.stack([branin(U - i / 100) for i in range(1, n_tasks + 1)], axis=-1)
-
-    offset, scale = float(raw(X).mean()), float(raw(X).std())
+    X = _square(side)
+    raw = _shifts(X, n_tasks)
+    offset, scale = float(raw.mean()), float(raw.std())
     return _with_neighbour_norm(
         norm,
         tolerance,
         name="branin",
         X=X,
-        F=(raw(X) - offset) / scale,
+        F=(raw - offset) / scale,
         inputs=("u1", "u2"),
         offset=offset,
         scale=scale,
         outputs=tuple(f"shift {i}%" for i in range(1, n_tasks + 1)),
-        function=lambda U: (raw(U) - offset) / scale,
+        function=lambda U: (_shifts(U, n_tasks) - offset) / scale,
         kernel=similar_tasks(SE(lengthscale), n_tasks, omega),
         noise_std=noise_std,
     )
 
 
-# %% ../nbs/08_problems.ipynb #c50
+# %% ../nbs/08_problems.ipynb #c75
+def _as_stations(station: ArrayLike, labels: tuple[str, ...], readings: int, places: int) -> NDArray[np.intp]:
+    """The station of each reading, whole numbers from 0 to places - 1, each with a label."""
+    numbers = as_real("station", station)
+    if (numbers != numbers.round()).any():
+        raise ValueError(f"station must hold whole numbers, got {numbers[numbers != numbers.round()][0]}")
+    if numbers.shape != (readings,) or len(labels) != places:
+        wanted = f"station must have shape ({readings},), got {numbers.shape}"
+        raise ValueError(f"{wanted}, and labels {places} names, got {len(labels)}")
+    found = numbers.astype(np.intp)
+    if len(found) and not (0 <= found.min() and found.max() < places):
+        raise ValueError(f"station must lie in 0, ..., {places - 1}, got {found.min()} to {found.max()}")
+    return found
+
+
+# %% ../nbs/08_problems.ipynb #c77
 @dataclass(frozen=True, eq=False)
 class Readings:
     """Repeated readings of several variables at several places.
@@ -631,20 +689,9 @@ class Readings:
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "locations", as_points("locations", self.locations, len(self.inputs)))
-        object.__setattr__(self, "values", as_points("values", self.values, len(self.outputs)))
-        numbers = as_real("station", self.station)
-        if (numbers != numbers.round()).any():
-            raise ValueError(f"station must hold whole numbers, got {numbers[numbers != numbers.round()][0]}")
-        object.__setattr__(self, "station", numbers.astype(np.intp))
-        if self.station.shape != (len(self.values),) or len(self.labels) != len(self.locations):
-            raise ValueError(
-                f"station must have shape ({len(self.values)},), got {self.station.shape}, "
-                f"and labels {len(self.locations)} names, got {len(self.labels)}"
-            )
-        if len(self.station) and not (0 <= self.station.min() and self.station.max() < len(self.locations)):
-            found = f"{self.station.min()} to {self.station.max()}"
-            raise ValueError(f"station must lie in 0, ..., {len(self.locations) - 1}, got {found}")
+        vars(self)["locations"] = as_points("locations", self.locations, len(self.inputs))
+        vars(self)["values"] = as_points("values", self.values, len(self.outputs))
+        vars(self)["station"] = _as_stations(self.station, self.labels, len(self.values), len(self.locations))
 
     def __repr__(self) -> str:
         return f"{len(self.values)} readings of {', '.join(self.outputs)} at {len(self.locations)} stations"
@@ -665,7 +712,7 @@ class Readings:
         return (deviations**2).sum(0) / (len(self.values) - np.count_nonzero(self.counts()))
 
 
-# %% ../nbs/08_problems.ipynb #c52
+# %% ../nbs/08_problems.ipynb #c79
 def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readings, Readings]:
     """Two halves of the readings, drawn at random within each station."""
     order = rng.permutation(len(readings.station))
@@ -678,7 +725,7 @@ def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readin
     return one, two
 
 
-# %% ../nbs/08_problems.ipynb #c55
+# %% ../nbs/08_problems.ipynb #c83
 def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     """The maximum-likelihood covariance of the tasks, R' K^-1 R / m, shape (n, n).
 
@@ -707,7 +754,7 @@ def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     return (B + B.T) / 2
 
 
-# %% ../nbs/08_problems.ipynb #c60
+# %% ../nbs/08_problems.ipynb #c88
 class Nugget(ScalarKernel):
     """The kernel (1 - share) k(x, z) + share [x = z]: k, and a part that every point has to itself.
 
@@ -758,7 +805,7 @@ class Nugget(ScalarKernel):
         return (1 - self.share) * self.k._gradient(X, Z)
 
 
-# %% ../nbs/08_problems.ipynb #c63
+# %% ../nbs/08_problems.ipynb #c91
 def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
     """Minus the profile log likelihood of a scalar kernel, up to a constant; huge where K is singular."""
     try:
@@ -768,7 +815,7 @@ def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
         return 1e6
 
 
-# %% ../nbs/08_problems.ipynb #c64
+# %% ../nbs/08_problems.ipynb #c92
 def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] = SE, nugget: bool = False) -> ICM:
     """An ICM kernel fitted to one (mean) reading a location, by maximum likelihood.
 
@@ -823,7 +870,7 @@ def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] 
     return k * task_matrix(k, points, table)
 
 
-# %% ../nbs/08_problems.ipynb #c68
+# %% ../nbs/08_problems.ipynb #c97
 def _standards(readings: Readings) -> tuple[Array, Array]:
     """Mean and standard deviation, over the stations, of the station means: each (n,)."""
     offset, scale = readings.means().mean(0), readings.means().std(0)
@@ -832,7 +879,28 @@ def _standards(readings: Readings) -> tuple[Array, Array]:
     return offset, scale
 
 
-# %% ../nbs/08_problems.ipynb #c69
+# %% ../nbs/08_problems.ipynb #c99
+def _sensor_truth(name: str, first: Readings, offset: Array, scale: Array) -> Truth:
+    """The station means of the readings that f is made of, standardised."""
+    return Truth(
+        name=name,
+        X=first.locations,
+        F=(first.means() - offset) / scale,
+        inputs=first.inputs,
+        outputs=first.outputs,
+        labels=first.labels,
+        offset=offset,
+        scale=scale,
+    )
+
+
+# %% ../nbs/08_problems.ipynb #c100
+def _pose(truth: Truth, **told: Any) -> Problem:
+    """The problem of a truth, with what an optimiser is told: kernel, noise, norm bound."""
+    return Problem(**{f.name: getattr(truth, f.name) for f in fields(truth) if f.init}, **told)
+
+
+# %% ../nbs/08_problems.ipynb #c102
 def sensor_problem(
     name: str,
     readings: Readings,
@@ -878,27 +946,20 @@ def sensor_problem(
     as_count("repeats", repeats)
     first, second = split_readings(readings, np.random.default_rng(seed))
     offset, scale = _standards(second)
-    F, X = (first.means() - offset) / scale, readings.locations
-    kernel = fit_icm(X, (second.means() - offset) / scale, scalar, nugget)
-    problem = Problem(
-        name=name,
-        X=X,
-        F=F,
-        inputs=readings.inputs,
-        outputs=readings.outputs,
-        labels=readings.labels,
-        offset=offset,
-        scale=scale,
+    truth = _sensor_truth(name, first, offset, scale)
+    kernel = fit_icm(truth.X, (second.means() - offset) / scale, scalar, nugget)
+    problem = _pose(
+        truth,
         kernel=kernel,
         noise_std=float(np.sqrt((second.variance() / scale**2).max() / repeats)),
-        norm_bound=rkhs_norm(kernel, X, F),
+        norm_bound=rkhs_norm(kernel, truth.X, truth.F),
         norm_bound_is_exact=True,
         norm_source="sqrt(F' G^-1 F) on the stations",
     )
     return _choose_norm(problem, norm, "true")
 
 
-# %% ../nbs/08_problems.ipynb #c71
+# %% ../nbs/08_problems.ipynb #c104
 def weather_readings() -> Readings:
     """Yearly weather at 53 stations in Colorado, 1961 to 1990: daily high and nightly low in C, precipitation in mm.
 
@@ -922,7 +983,7 @@ def weather_readings() -> Readings:
     )
 
 
-# %% ../nbs/08_problems.ipynb #c72
+# %% ../nbs/08_problems.ipynb #c105
 def weather(
     seed: int | np.random.Generator = 0,
     *,
@@ -953,11 +1014,12 @@ def weather(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c85
+# %% ../nbs/08_problems.ipynb #c121
 INTEL_COLUMNS = ("temperature", "humidity", "light", "voltage")
 INTEL_PLAUSIBLE = {"temperature": (0.0, 50.0), "humidity": (0.0, 100.0), "light": (0.0, 1e4), "voltage": (2.3, 4.0)}
 
 
+# %% ../nbs/08_problems.ipynb #c122
 def _intel_line(
     line: str, motes: Container[int], plausible: Mapping[str, tuple[float, float]]
 ) -> tuple[int, list[float]] | str:
@@ -978,11 +1040,12 @@ def _intel_line(
     return mote, values
 
 
-# %% ../nbs/08_problems.ipynb #c87
+# %% ../nbs/08_problems.ipynb #c124
 def _open_text(path: str | PathLike[str]) -> TextIO:
     return gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
 
 
+# %% ../nbs/08_problems.ipynb #c125
 def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable[str]:
     """The lines whose date lies in [start, start + days); ISO dates sort as text."""
     stop = str(date.fromisoformat(start) + timedelta(days)) if start is not None and days is not None else None
@@ -991,7 +1054,7 @@ def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable
             yield line
 
 
-# %% ../nbs/08_problems.ipynb #c88
+# %% ../nbs/08_problems.ipynb #c127
 def _clean(
     lines: Iterable[str], motes: Container[int], plausible: Mapping[str, tuple[float, float]]
 ) -> list[tuple[int, list[float]]]:
@@ -1007,32 +1070,38 @@ def _clean(
     return kept
 
 
-# %% ../nbs/08_problems.ipynb #c89
-def _collect(
-    places: Mapping[int, tuple[float, float]],
-    kept: list[tuple[int, list[float]]],
-    columns: list[int],
-    outputs: tuple[str, ...],
-) -> Readings:
+# %% ../nbs/08_problems.ipynb #c129
+def _heard(places: Mapping[int, tuple[float, float]], kept: list[tuple[int, list[float]]]) -> dict[int, int]:
+    """The motes with two readings or more, numbered in the order of `places`."""
     counts = Counter(mote for mote, _ in kept)
     motes = [mote for mote in places if counts[mote] >= 2]
     if not motes:
         raise ValueError(
             "data_txt must hold two clean readings of some mote, got none (see the log for what was dropped)"
         )
-    number = {mote: i for i, mote in enumerate(motes)}
+    return {mote: i for i, mote in enumerate(motes)}
+
+
+# %% ../nbs/08_problems.ipynb #c131
+def _collect(
+    places: Mapping[int, tuple[float, float]],
+    kept: list[tuple[int, list[float]]],
+    columns: list[int],
+    outputs: tuple[str, ...],
+) -> Readings:
+    number = _heard(places, kept)
     rows = [(number[mote], values) for mote, values in kept if mote in number]
     return Readings(
-        locations=np.array([places[mote] for mote in motes]),
+        locations=np.array([places[mote] for mote in number]),
         station=np.array([i for i, _ in rows]),
         values=np.array([values for _, values in rows])[:, columns],
         inputs=("x_m", "y_m"),
         outputs=outputs,
-        labels=tuple(f"mote {mote}" for mote in motes),
+        labels=tuple(f"mote {mote}" for mote in number),
     )
 
 
-# %% ../nbs/08_problems.ipynb #c90
+# %% ../nbs/08_problems.ipynb #c132
 def intel_readings(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1078,7 +1147,7 @@ def intel_readings(
     return _collect(places, kept, [INTEL_COLUMNS.index(v) for v in variables], tuple(variables))
 
 
-# %% ../nbs/08_problems.ipynb #c91
+# %% ../nbs/08_problems.ipynb #c133
 def intel_lab(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1111,7 +1180,7 @@ def intel_lab(
     return sensor_problem("intel", readings, scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm)
 
 
-# %% ../nbs/08_problems.ipynb #c97
+# %% ../nbs/08_problems.ipynb #c141
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "rkhs2": lambda seed: rkhs_function(2, seed),
     "rkhs20": lambda seed: rkhs_function(20, seed),

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import singledispatch
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,7 @@ __all__ = [
     "site_covariance",
     "as_outputs",
     "merge",
+    "Numbered",
     "Observations",
     "cholesky_root",
     "Factor",
@@ -36,6 +38,7 @@ __all__ = [
     "spectral_norm",
     "nonnegative",
     "Told",
+    "Readable",
     "Posterior",
     "posterior",
     "Sites",
@@ -53,13 +56,13 @@ __all__ = [
 ]
 
 
-# %% ../nbs/01_regression.ipynb #c15
+# %% ../nbs/01_regression.ipynb #c16
 def site_covariance(kernel: MultiTaskKernel, X: Array, i: Any, Z: Array, j: Any) -> Array:
     """Covariance of the sites (X[a], i[a]) with the sites (Z[b], j[b]), shape (a, b)."""
     return total(k._cross(X, Z) * B[np.ix_(i, j)] for k, B in kernel.terms)
 
 
-# %% ../nbs/01_regression.ipynb #c21
+# %% ../nbs/01_regression.ipynb #c22
 def as_outputs(name: str, Y: ArrayLike, shape: tuple[int, int]) -> Array:
     """Outputs as a (t, n) array; NaN marks what was not observed, infinities are refused."""
     values = as_real(name, Y)
@@ -72,7 +75,7 @@ def as_outputs(name: str, Y: ArrayLike, shape: tuple[int, int]) -> Array:
     return values
 
 
-# %% ../nbs/01_regression.ipynb #c22
+# %% ../nbs/01_regression.ipynb #c24
 def merge(Y: Array, rows: Any, m: int) -> tuple[Array, Array, float]:
     """Mean outputs (m, n), counts (m, n) and scatter of outputs Y (t, n) that belong to the points rows (t,) < m."""
     seen = ~np.isnan(Y)
@@ -83,28 +86,41 @@ def merge(Y: Array, rows: Any, m: int) -> tuple[Array, Array, float]:
     return means, counts, float(np.nansum((Y - means[rows]) ** 2))
 
 
-# %% ../nbs/01_regression.ipynb #c23
+# %% ../nbs/01_regression.ipynb #c27
+class Numbered:
+    """Distinct points, numbered in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.points: list[Array] = []
+        self._number: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def number(self, x: Array) -> int:
+        """The number of the point x (d,), a new one if it was not there."""
+        row = self._number.setdefault(x.tobytes(), len(self))
+        if row == len(self):
+            self.points.append(x)
+        return row
+
+
+# %% ../nbs/01_regression.ipynb #c29
 class Observations:
     """All that was told: each distinct point once, and every row of outputs with the number of its point."""
 
     def __init__(self, n_tasks: int):
         self.n_tasks, self.complete = n_tasks, True
-        self._number: dict[bytes, int] = {}
-        self._points: list[Array] = []
+        self._points, self._outputs = Numbered(), list[Array]()
         self.rows: list[int] = []
-        self._outputs: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def add(self, X: Array, Y: Array) -> None:
         """Store rows that were checked at the door."""
-        for x, y in zip(X + 0.0, Y.copy(), strict=True):  # + 0.0 turns -0.0 into 0.0; both are copies
-            row = self._number.setdefault(x.tobytes(), len(self._points))
-            if row == len(self._points):
-                self._points.append(x)
-            self.rows.append(row)
-            self._outputs.append(y)
+        self.rows += [self._points.number(x) for x in X + 0.0]  # + 0.0 turns -0.0 into 0.0; it is a copy
+        self._outputs += list(Y.copy())
         self.complete = self.complete and not np.isnan(Y).any()
 
     @property
@@ -114,15 +130,14 @@ class Observations:
 
     def since(self, start: int) -> tuple[Array, Array]:
         """The rows told after the first `start`: points (t, d) and outputs (t, n)."""
-        X = np.array([self._points[r] for r in self.rows[start:]])
-        return X, np.array(self._outputs[start:])
+        return np.array([self._points.points[r] for r in self.rows[start:]]), np.array(self._outputs[start:])
 
     def merged(self) -> tuple[Array, Array, Array, float]:
         """Distinct points (m, d), mean outputs (m, n), counts (m, n), and the scatter around the means."""
-        return np.array(self._points), *merge(np.array(self._outputs), np.array(self.rows), self.n_distinct)
+        return np.array(self._points.points), *merge(np.array(self._outputs), np.array(self.rows), self.n_distinct)
 
 
-# %% ../nbs/01_regression.ipynb #c26
+# %% ../nbs/01_regression.ipynb #c33
 def cholesky_root(A: Array) -> tuple[Array, float]:
     """Cholesky factor of A, and the smallest jitter that it took (0 unless rounding made A indefinite)."""
     for jitter in [0.0, *(np.diag(A).max() * 10.0 ** np.arange(-15, -5))]:
@@ -133,7 +148,19 @@ def cholesky_root(A: Array) -> tuple[Array, float]:
     raise LinAlgError("a covariance is not positive definite, even with jitter: is eta too small?")
 
 
-# %% ../nbs/01_regression.ipynb #c27
+# %% ../nbs/01_regression.ipynb #c35
+def _solve_lower(L: Array, V: Array, trans: Literal["N", "T"] = "N") -> Array:
+    """L^{-1} V, or L^{-T} V with trans="T"; V itself while L has no rows."""
+    return solve_triangular(L, V, lower=True, trans=trans, check_finite=False) if len(L) else V
+
+
+# %% ../nbs/01_regression.ipynb #c36
+def _bordered(L: Array, S: Array, M: Array) -> Array:
+    """The factor (L 0; S' M)."""
+    return np.vstack([np.hstack([L, np.zeros_like(S)]), np.hstack([S.T, M])])
+
+
+# %% ../nbs/01_regression.ipynb #c37
 class Factor:
     """A Cholesky factor L of a covariance that grows by rows, with the whitened values L^{-1} y (columns share L)."""
 
@@ -153,17 +180,16 @@ class Factor:
         if jitter > self.jitter:
             self.jitter = jitter
             warnings.warn(f"a covariance was singular to rounding: added {jitter:.1e} to it", stacklevel=2)
-        top = np.hstack([self.L, np.zeros_like(S)])
-        self.L = np.vstack([top, np.hstack([S.T, M])])
+        self.L = _bordered(self.L, S, M)
         self.w = np.vstack([self.w, solve_triangular(M, values - S.T @ self.w, lower=True)])
 
     def whiten(self, cross: Array) -> Array:
         """L^{-1} cross."""
-        return solve_triangular(self.L, cross, lower=True, check_finite=False) if len(self) else cross
+        return _solve_lower(self.L, cross)
 
     def back(self, V: Array) -> Array:
         """L^{-T} V, so that back(whiten(C)) is A^{-1} C."""
-        return solve_triangular(self.L, V, lower=True, trans="T", check_finite=False) if len(self) else V
+        return _solve_lower(self.L, V, "T")
 
     @property
     def logdet(self) -> float:
@@ -171,7 +197,7 @@ class Factor:
         return 2 * float(np.log(np.diag(self.L)).sum())
 
 
-# %% ../nbs/01_regression.ipynb #c30
+# %% ../nbs/01_regression.ipynb #c42
 class Solver(Protocol):
     """What a posterior needs: rows in, moments out."""
 
@@ -189,19 +215,24 @@ class Solver(Protocol):
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]: ...
 
 
-# %% ../nbs/01_regression.ipynb #c31
+# %% ../nbs/01_regression.ipynb #c44
+def _border(
+    kernel: MultiTaskKernel, old: tuple[Array, Any], new: tuple[Array, Any], ridge: Array
+) -> tuple[Array, Array]:
+    """Covariance of new sites (points, outputs) with the old ones, and among themselves with their ridges (r,)."""
+    block = site_covariance(kernel, *new, *new) + np.diag(ridge)
+    return site_covariance(kernel, *old, *new), block
+
+
+# %% ../nbs/01_regression.ipynb #c45
 class SiteRows:
     """The observed sites of any multi-task kernel and the factor of their covariance."""
 
     def __init__(self, kernel: MultiTaskKernel, eta: float):
         self.kernel, self.eta = kernel, eta
-        self.factor = Factor()
-        self.i = np.zeros(0, dtype=int)
+        self.factor, self.i = Factor(), np.zeros(0, dtype=int)
         self._X: Array | None = None
         self._log_ridge = self._scatter = 0.0
-
-    def __len__(self) -> int:
-        return len(self.i)
 
     @property
     def jitter(self) -> float:
@@ -211,11 +242,10 @@ class SiteRows:
     def extend(self, X: Array, Y: Array, counts: Array, scatter: float = 0.0) -> None:
         """Take the observed entries of Y (t, n) at X (t, d), each the mean of `counts` (t, n) observations."""
         t, i = np.nonzero(~np.isnan(Y))
-        ridge, new = self.eta / counts[t, i], X[t]
-        old = new[:0] if self._X is None else self._X
-        block = site_covariance(self.kernel, new, i, new, i) + np.diag(ridge)
-        self.factor.extend(site_covariance(self.kernel, old, self.i, new, i), block, Y[t, i][:, None])
-        self._X, self.i = np.vstack([old, new]), np.r_[self.i, i]
+        ridge, old = self.eta / counts[t, i], X[:0] if self._X is None else self._X
+        cross, block = _border(self.kernel, (old, self.i), (X[t], i), ridge)
+        self.factor.extend(cross, block, Y[t, i][:, None])
+        self._X, self.i = np.vstack([old, X[t]]), np.r_[self.i, i]
         self._log_ridge += float(np.log(ridge).sum())
         self._scatter += scatter
 
@@ -230,7 +260,18 @@ class SiteRows:
         return float(np.sum(self.factor.w**2)) + self._scatter / self.eta
 
 
-# %% ../nbs/01_regression.ipynb #c32
+# %% ../nbs/01_regression.ipynb #c47
+def _slopes(terms: list[tuple[Array, Array]], alpha: Array, weights: Array) -> tuple[Array, Array]:
+    """Derivatives of the mean (s, n, d) and covariance (s, n, n, d), from A^{-1} y (r,) and A^{-1} k(x) (r, s, n).
+
+    Each term is the slope of a scalar kernel (s, r, d) and the rows of its B (r, n).
+    """
+    dmean = total(np.einsum("srd,rn,r->snd", g, B, alpha) for g, B in terms)
+    half = total(np.einsum("srd,ri,rsj->sijd", g, B, weights, optimize=True) for g, B in terms)
+    return dmean, -(half + half.transpose(0, 2, 1, 3))
+
+
+# %% ../nbs/01_regression.ipynb #c48
 class Coupled(SiteRows):
     """Solver for any multi-task kernel: one factor over all observed sites."""
 
@@ -238,7 +279,7 @@ class Coupled(SiteRows):
 
     def _whitened(self, X: Array) -> Array:
         """L^{-1} times the covariance of the rows with all outputs at X, shape (rows, s, n)."""
-        shape, rows = (len(self), len(X), self.kernel.n_tasks), X[:0] if self._X is None else self._X
+        shape, rows = (len(self.i), len(X), self.kernel.n_tasks), X[:0] if self._X is None else self._X
         cross = total(k._cross(rows, X)[:, :, None] * B[self.i][:, None, :] for k, B in self.kernel.terms)
         return self.factor.whiten(cross.reshape(shape[0], shape[1] * shape[2])).reshape(shape)
 
@@ -256,21 +297,20 @@ class Coupled(SiteRows):
     def gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean, covariance, and their derivatives in x: (s, n), (s, n, n), (s, n, d), (s, n, n, d)."""
         V = self._whitened(X)
-        weights = self.factor.back(V.reshape(len(self), len(X) * self.kernel.n_tasks)).reshape(V.shape)
-        alpha = self.factor.back(self.factor.w)[:, 0]
-        slopes = [(k._gradient(X, X[:0] if self._X is None else self._X), B) for k, B in self.kernel.terms]
-        dmean = total(np.einsum("srd,rn,r->snd", g, B[self.i], alpha) for g, B in slopes)
-        half = total(np.einsum("srd,ri,rsj->sijd", g, B[self.i], weights, optimize=True) for g, B in slopes)
-        return *self.moments(X), dmean, -(half + half.transpose(0, 2, 1, 3))
+        weights = self.factor.back(V.reshape(len(V), len(X) * self.kernel.n_tasks)).reshape(V.shape)
+        alpha, rows = self.factor.back(self.factor.w)[:, 0], X[:0] if self._X is None else self._X
+        terms = [(k._gradient(X, rows), B[self.i]) for k, B in self.kernel.terms]
+        return *self.moments(X), *_slopes(terms, alpha, weights)
 
 
-# %% ../nbs/01_regression.ipynb #c34
+# %% ../nbs/01_regression.ipynb #c53
 @singledispatch
 def make_solver(kernel: MultiTaskKernel, eta: float, complete: bool) -> Solver:
     """The solver for a kernel; modules with faster ones register them here."""
     return Coupled(kernel, eta)
 
 
+# %% ../nbs/01_regression.ipynb #c54
 def as_multitask(kernel: Any) -> MultiTaskKernel:
     """A multi-task kernel; a scalar kernel stands for its single-task case."""
     if isinstance(kernel, ScalarKernel):
@@ -280,7 +320,7 @@ def as_multitask(kernel: Any) -> MultiTaskKernel:
     return kernel
 
 
-# %% ../nbs/01_regression.ipynb #c35
+# %% ../nbs/01_regression.ipynb #c56
 def spectral_norm(blocks: Array) -> Array:
     """Largest eigenvalue of each symmetric positive semi-definite (..., n, n) block; closed form for n <= 2."""
     if blocks.shape[-1] == 1:
@@ -291,7 +331,7 @@ def spectral_norm(blocks: Array) -> Array:
     return np.asarray(np.linalg.eigvalsh(blocks)[..., -1], dtype=np.float64)
 
 
-# %% ../nbs/01_regression.ipynb #c37
+# %% ../nbs/01_regression.ipynb #c59
 def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     """Variances with rounding below zero set to zero, and how many there were; an error if it was not rounding."""
     lowest = float(variance.min(initial=0.0))
@@ -302,7 +342,46 @@ def nonnegative(variance: Array, scale: float) -> tuple[Array, int]:
     return np.maximum(variance, 0.0), int(np.count_nonzero(variance < 0))
 
 
-# %% ../nbs/01_regression.ipynb #c38
+# %% ../nbs/01_regression.ipynb #c62
+def _checked_rows(post: Told, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array]:
+    """Points (t, d) and outputs (t, n) that fit a posterior which may be told."""
+    if post.read_only:
+        raise RuntimeError("this posterior belongs to an optimiser: tell the optimiser, so that all of it learns")
+    points = as_points("X", X, post._d)
+    outputs = as_outputs("Y", Y, (len(points), post.kernel.n_tasks))
+    post.kernel.diag(points)  # a lengthscale of the wrong size is noticed here
+    return points, outputs
+
+
+# %% ../nbs/01_regression.ipynb #c64
+def _catch_up(post: Told, solver: Solver) -> Solver:
+    """The solver, or one in its place, with all rows handed on."""
+    X, Y = post.data.since(post._taken)
+    post._held += len(Y)
+    if post._held > 2 * post.data.n_distinct + 16:
+        solver = make_solver(post.kernel, post.eta, post.data.complete)
+        solver.extend(*post.data.merged())
+        post._held = post.data.n_distinct
+    else:
+        solver.extend(X, Y, np.ones(Y.shape))
+    post._taken = len(post.data)
+    return solver
+
+
+# %% ../nbs/01_regression.ipynb #c65
+def _up_to_date(post: Told) -> Solver:
+    """The solver of a posterior, with all rows handed on; a new one if it cannot take rows with holes."""
+    solver = post._solver
+    if solver is None or (solver.complete_only and not post.data.complete):
+        solver = make_solver(post.kernel, post.eta, post.data.complete)
+        post._taken = post._held = 0
+    if post._taken < len(post.data):
+        solver = _catch_up(post, solver)
+    post._solver = solver
+    return solver
+
+
+# %% ../nbs/01_regression.ipynb #c66
 class Told:
     """What was told so far, and a solver that catches up with it when it is asked."""
 
@@ -322,12 +401,7 @@ class Told:
 
     def update(self, X: ArrayLike, Y: ArrayLike) -> Self:
         """Tell outputs Y (t, n), NaN where not observed, at the points X (t, d). Returns the posterior itself."""
-        if self.read_only:
-            raise RuntimeError("this posterior belongs to an optimiser: tell the optimiser, so that all of it learns")
-        points = as_points("X", X, self._d)
-        outputs = as_outputs("Y", Y, (len(points), self.kernel.n_tasks))
-        self.kernel.diag(points)  # a lengthscale of the wrong size is noticed here, before anything is stored
-        self._file(points, outputs)
+        self._file(*_checked_rows(self, X, Y))
         return self
 
     def _file(self, X: Array, Y: Array) -> None:
@@ -338,27 +412,50 @@ class Told:
     @property
     def solver(self) -> Solver:
         """The solver, brought up to date."""
-        if self._solver is None or (self._solver.complete_only and not self.data.complete):
-            self._solver = make_solver(self.kernel, self.eta, self.data.complete)
-            self._taken = self._held = 0
-        if self._taken < len(self.data):
-            self._catch_up()
-        return self._solver
-
-    def _catch_up(self) -> None:
-        X, Y = self.data.since(self._taken)
-        self._held += len(Y)
-        if self._held > 2 * self.data.n_distinct + 16:
-            self._solver = make_solver(self.kernel, self.eta, self.data.complete)
-            self._solver.extend(*self.data.merged())
-            self._held = self.data.n_distinct
-        else:
-            self._solver.extend(X, Y, np.ones(Y.shape))  # type: ignore[union-attr]
-        self._taken = len(self.data)
+        return _up_to_date(self)
 
 
-# %% ../nbs/01_regression.ipynb #c40
-class Posterior(Told):
+# %% ../nbs/01_regression.ipynb #c70
+class Readable:
+    """The verbs of reading, for whatever has `moments`."""
+
+    _d: int | None
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean (s, n) and covariance (s, n, n) at points that were checked already."""
+        raise NotImplementedError
+
+    def mean(self, X: ArrayLike) -> Array:
+        """The estimate mu_t at X (s, d), shape (s, n)."""
+        return self.moments(as_points("X", X, self._d))[0]
+
+    def cov(self, X: ArrayLike) -> Array:
+        """The covariance Gamma_t(x, x) at X (s, d), shape (s, n, n)."""
+        return self.moments(as_points("X", X, self._d))[1]
+
+    def norm(self, X: ArrayLike) -> Array:
+        """The spectral norm of Gamma_t(x, x) at X (s, d), shape (s,)."""
+        return spectral_norm(self.cov(X))
+
+
+# %% ../nbs/01_regression.ipynb #c72
+def _clip_diagonals(cov: Array, scale: float) -> int:
+    """Set variances in cov (s, n, n) that are a rounding error below zero to zero; how many there were."""
+    diagonal = np.einsum("sii->si", cov)  # a view
+    diagonal[...], clipped = nonnegative(diagonal, scale)
+    return clipped
+
+
+# %% ../nbs/01_regression.ipynb #c74
+def _draw(mean: Array, joint: Array, size: int, rng: np.random.Generator) -> Array:
+    """Normal draws (size, s, n) with the mean (s, n) and the covariances (s, s, n, n) of all pairs."""
+    values, vectors = np.linalg.eigh(joint.transpose(0, 2, 1, 3).reshape(mean.size, mean.size))
+    root = vectors * np.sqrt(values.clip(0))
+    return mean + (rng.standard_normal((size, mean.size)) @ root.T).reshape(size, *mean.shape)
+
+
+# %% ../nbs/01_regression.ipynb #c75
+class Posterior(Readable, Told):
     """Estimate and uncertainty of all outputs from what was told; made by `posterior(kernel, eta)`.
 
     Attributes
@@ -388,22 +485,8 @@ class Posterior(Told):
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean (s, n) and covariance (s, n, n) at points that were checked already."""
         mean, cov = self.solver.moments(X)
-        diagonal = np.einsum("sii->si", cov)
-        diagonal[...], clipped = nonnegative(diagonal, self.kernel.kappa())
-        self.clipped += clipped
+        self.clipped += _clip_diagonals(cov, self.kernel.kappa())
         return mean, cov
-
-    def mean(self, X: ArrayLike) -> Array:
-        """The estimate mu_t at X (s, d), shape (s, n)."""
-        return self.moments(as_points("X", X, self._d))[0]
-
-    def cov(self, X: ArrayLike) -> Array:
-        """The covariance Gamma_t(x, x) at X (s, d), shape (s, n, n)."""
-        return self.moments(as_points("X", X, self._d))[1]
-
-    def norm(self, X: ArrayLike) -> Array:
-        """The spectral norm of Gamma_t(x, x) at X (s, d), shape (s,)."""
-        return spectral_norm(self.cov(X))
 
     def joint(self, X: ArrayLike) -> Array:
         """The covariance Gamma_t(x, x') for all pairs of X (s, d), shape (s, s, n, n)."""
@@ -416,13 +499,10 @@ class Posterior(Told):
     def sample(self, X: ArrayLike, size: int, rng: np.random.Generator) -> Array:
         """Functions drawn from the Gaussian process posterior at X (s, d), shape (size, s, n)."""
         points = as_points("X", X, self._d)
-        mean, (s, n) = self.mean(points), (len(points), self.kernel.n_tasks)
-        values, vectors = np.linalg.eigh(self.joint(points).transpose(0, 2, 1, 3).reshape(s * n, s * n))
-        root = vectors * np.sqrt(values.clip(0))
-        return mean + (rng.standard_normal((size, s * n)) @ root.T).reshape(size, s, n)
+        return _draw(self.mean(points), self.joint(points), size, rng)
 
 
-# %% ../nbs/01_regression.ipynb #c41
+# %% ../nbs/01_regression.ipynb #c76
 def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     """The posterior of a kernel with ridge eta, before any data.
 
@@ -456,7 +536,19 @@ def posterior(kernel: MultiTaskKernel | ScalarKernel, eta: float) -> Posterior:
     return Posterior(kernel, eta)
 
 
-# %% ../nbs/01_regression.ipynb #c58
+# %% ../nbs/01_regression.ipynb #c99
+def _site_matrix(kernel: MultiTaskKernel, X: Array) -> Array:
+    """Prior covariance of all sites, shape (M, M); each scalar kernel is evaluated once."""
+    N, n = len(X), kernel.n_tasks
+    blocks = np.zeros((N, n, N, n))
+    for k, B in kernel.terms:
+        values = k._cross(X, X)
+        for i, j in zip(*np.nonzero(B), strict=True):
+            blocks[:, i, :, j] += B[i, j] * values
+    return blocks.reshape(N * n, N * n)
+
+
+# %% ../nbs/01_regression.ipynb #c100
 class Sites:
     """All (candidate, output) pairs as the points of one scalar kernel: site j n + i is output i at candidate j."""
 
@@ -469,27 +561,30 @@ class Sites:
     def cross(self, sites: Any) -> Array:
         """Prior covariance of the given sites (r,) with all sites, shape (r, M)."""
         points, outputs = np.divmod(np.asarray(sites), self.n)
-        blocks = total(
-            k._cross(self.X[points], self.X)[:, :, None] * B[outputs][:, None, :] for k, B in self.kernel.terms
-        )
-        return blocks.reshape(len(points), len(self))
+        pairs = ((k._cross(self.X[points], self.X), B[outputs]) for k, B in self.kernel.terms)
+        return total(values[:, :, None] * B[:, None, :] for values, B in pairs).reshape(len(points), len(self))
 
     def matrix(self) -> Array:
-        """Prior covariance of all sites, shape (M, M); each scalar kernel is evaluated once."""
-        N, n = len(self.X), self.n
-        blocks = np.zeros((N, n, N, n))
-        for k, B in self.kernel.terms:
-            values = k._cross(self.X, self.X)
-            for i, j in zip(*np.nonzero(B), strict=True):
-                blocks[:, i, :, j] += B[i, j] * values
-        return blocks.reshape(N * n, N * n)
+        """Prior covariance of all sites, shape (M, M)."""
+        return _site_matrix(self.kernel, self.X)
 
     def variance(self) -> Array:
         """Prior variance of every site, shape (M,)."""
         return np.einsum("sii->si", self.kernel.diag(self.X)).ravel().copy()
 
 
-# %% ../nbs/01_regression.ipynb #c60
+# %% ../nbs/01_regression.ipynb #c105
+def _merged_rows(sites: Any, ridges: Array, counts: dict[int, int]) -> Iterator[Array]:
+    """For each layer the whitened rows (m, M) of the m sites that were told so many times."""
+    visited = list(counts)
+    prior = sites.cross(visited)
+    for ridge in ridges:
+        noise = ridge / np.array(list(counts.values()))
+        L = cholesky(prior[:, visited] + np.diag(noise), lower=True)
+        yield solve_triangular(L, prior, lower=True)
+
+
+# %% ../nbs/01_regression.ipynb #c106
 class Rows:
     """The posterior covariance K - V'V of each layer as a growing stack of whitened rows."""
 
@@ -515,48 +610,53 @@ class Rows:
         self.used += 1
 
     def _merge(self) -> None:
-        visited = list(self.counts)
-        prior = self.sites.cross(visited)
-        self.used = len(visited)
+        self.used = len(self.counts)
         self.V = np.zeros((len(self.ridges), 2 * self.used + 66, len(self.sites)))
-        for V, ridge in zip(self.V, self.ridges, strict=True):
-            noise = ridge / np.array(list(self.counts.values()))
-            L = cholesky(prior[:, visited] + np.diag(noise), lower=True)
-            V[: self.used] = solve_triangular(L, prior, lower=True)
+        for V, rows in zip(self.V, _merged_rows(self.sites, self.ridges, self.counts), strict=True):
+            V[: self.used] = rows
 
 
-# %% ../nbs/01_regression.ipynb #c62
+# %% ../nbs/01_regression.ipynb #c111
+def _fold_in(C: Array, V: Array) -> None:
+    """C - V'V for each layer, in place; upper triangles only."""
+    for layer, rows in zip(C, V, strict=True):  # layer.T is the layer in Fortran order: nothing is copied
+        dsyrk(alpha=-1.0, a=rows.T, beta=1.0, c=layer.T, lower=1, overwrite_c=1)
+
+
+# %% ../nbs/01_regression.ipynb #c113
+def _column(C: Array, V: Array, j: int) -> Array:
+    """Column j of C - V'V, one row a layer, from the upper triangles of C."""
+    column = np.matmul(V[:, :, j][:, None, :], V)[:, 0]
+    np.subtract(C[:, :j, j], column[:, :j], out=column[:, :j])
+    np.subtract(C[:, j, j:], column[:, j:], out=column[:, j:])
+    return column
+
+
+# %% ../nbs/01_regression.ipynb #c115
 class Delayed:
     """The posterior covariance of each layer as a matrix, with the last rows waiting to be folded in."""
 
     block = 64
 
     def __init__(self, sites: Any, ridges: Array):
-        self.M = len(sites)
         prior = sites.matrix()[None]
         self.C = prior if len(ridges) == 1 else np.repeat(prior, len(ridges), axis=0)  # upper triangles are kept
-        self.V = np.zeros((len(ridges), self.block, self.M))
-        self.used = 0
+        self.V, self.used = np.zeros((len(ridges), self.block, len(sites))), 0
 
     def column(self, j: int) -> Array:
         """Posterior covariance of site j with all sites, one row a layer."""
-        V = self.V[:, : self.used]
-        column = np.matmul(V[:, :, j][:, None, :], V)[:, 0]
-        np.subtract(self.C[:, :j, j], column[:, :j], out=column[:, :j])
-        np.subtract(self.C[:, j, j:], column[:, j:], out=column[:, j:])
-        return column
+        return _column(self.C, self.V[:, : self.used], j)
 
     def downdate(self, j: int, row: Array, d: Array) -> None:
         """Condition on site j; d is its variance with the ridge, row its column over the square root of d."""
         self.V[:, self.used] = row
         self.used += 1
         if self.used == self.block:
-            for C, V in zip(self.C, self.V, strict=True):  # C.T is C in Fortran order: nothing is copied
-                dsyrk(alpha=-1.0, a=V.T, beta=1.0, c=C.T, lower=1, overwrite_c=1)
+            _fold_in(self.C, self.V)
             self.used = 0
 
 
-# %% ../nbs/01_regression.ipynb #c64
+# %% ../nbs/01_regression.ipynb #c119
 def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[Array, bool]:
     """F (r, M) with F'F = K up to `tolerance` of its largest entry, and whether r <= rank was enough."""
     left = sites.variance()
@@ -573,7 +673,7 @@ def pivoted_cholesky(sites: Any, rank: int, tolerance: float = 1e-14) -> tuple[A
     return F, bool(left.max() <= tolerance * scale)
 
 
-# %% ../nbs/01_regression.ipynb #c66
+# %% ../nbs/01_regression.ipynb #c121
 class Features:
     """The posterior covariance F'SF of each layer through the weights of r features."""
 
@@ -593,10 +693,11 @@ class Features:
         self.S -= self._s[:, :, None] * (self._s / d[:, None])[:, None, :]
 
 
-# %% ../nbs/01_regression.ipynb #c67
+# %% ../nbs/01_regression.ipynb #c124
 MEMORY = 2 * 2**30  # bytes that carried matrices may take
 
 
+# %% ../nbs/01_regression.ipynb #c125
 def make_engine(sites: Any, ridges: Array, memory: int | None = None) -> Rows | Delayed | Features:
     """The engine for M sites and P layers: features where the rank is low, else a matrix where it fits, else rows."""
     M, P = len(sites), len(ridges)
@@ -610,7 +711,7 @@ def make_engine(sites: Any, ridges: Array, memory: int | None = None) -> Rows | 
     return Delayed(sites, ridges) if fits else Rows(sites, ridges)
 
 
-# %% ../nbs/01_regression.ipynb #c73
+# %% ../nbs/01_regression.ipynb #c132
 def floored(ridges: ArrayLike, variance: float = 1.0, smallest: float = 1e-14) -> Array:
     """Ridges next to a prior variance, none below rounding; a warning says how much had to be added."""
     given = np.asarray(ridges, dtype=float)
@@ -621,7 +722,25 @@ def floored(ridges: ArrayLike, variance: float = 1.0, smallest: float = 1e-14) -
     return enough
 
 
-# %% ../nbs/01_regression.ipynb #c74
+# %% ../nbs/01_regression.ipynb #c135
+def _condition(carrier: CoupledCarrier, j: int, i: int, value: float) -> None:
+    """Take the value of output i at candidate j."""
+    site = j * carrier.n + i
+    column = carrier.engine.column(site)
+    d = float(column[0, site]) + carrier.eta
+    if d < 1e-14 * carrier.prior[site]:
+        d = float(floored(d, carrier.prior[site]))
+    surprise = value - carrier._mean[j, i]
+    carrier._mean += (surprise / d * column[0]).reshape(carrier._mean.shape)
+    row = column / np.sqrt(d)
+    carrier.engine.downdate(site, row, np.array([d]))
+    blocks = row.reshape(-1, carrier.n)
+    carrier._cov -= blocks[:, :, None] * blocks[:, None, :]
+    carrier.logdet += float(np.log(d / carrier.eta))
+    carrier.quad += float(surprise**2 / d)
+
+
+# %% ../nbs/01_regression.ipynb #c136
 class CoupledCarrier:
     """Mean and covariance at N candidates for any multi-task kernel, updated output by output."""
 
@@ -631,26 +750,13 @@ class CoupledCarrier:
         self.eta, self.n = eta, kernel.n_tasks
         sites = Sites(kernel, X)
         self.engine, self.prior = make_engine(sites, np.array([eta])), sites.variance()
-        self._mean = np.zeros((len(X), self.n))
-        self._cov = kernel.diag(X).copy()
+        self._mean, self._cov = np.zeros((len(X), self.n)), kernel.diag(X).copy()
         self.logdet = self.quad = 0.0
 
     def observe(self, j: int, y: Array) -> None:
         """Take the outputs y (n,) of candidate j; NaN entries are not there."""
         for i in np.flatnonzero(~np.isnan(y)).tolist():
-            site = j * self.n + i
-            column = self.engine.column(site)
-            d = float(column[0, site]) + self.eta
-            if d < 1e-14 * self.prior[site]:
-                d = float(floored(d, self.prior[site]))
-            surprise = y[i] - self._mean[j, i]
-            self._mean += (surprise / d * column[0]).reshape(self._mean.shape)
-            row = column / np.sqrt(d)
-            self.engine.downdate(site, row, np.array([d]))
-            blocks = row.reshape(-1, self.n)
-            self._cov -= blocks[:, :, None] * blocks[:, None, :]
-            self.logdet += float(np.log(d / self.eta))
-            self.quad += float(surprise**2 / d)
+            _condition(self, j, i, y[i])
 
     def mean(self) -> Array:
         """Mean (N, n)."""
@@ -673,14 +779,14 @@ class CoupledCarrier:
         return spectral_norm(self._cov)
 
 
-# %% ../nbs/01_regression.ipynb #c75
+# %% ../nbs/01_regression.ipynb #c138
 @singledispatch
 def make_carrier(kernel: MultiTaskKernel, eta: float, X: Array, complete: bool) -> Any:
     """The carrier for a kernel; modules with faster ones register them here."""
     return CoupledCarrier(kernel, eta, X)
 
 
-# %% ../nbs/01_regression.ipynb #c76
+# %% ../nbs/01_regression.ipynb #c140
 class Carrying:
     """Candidates, what was told at them, and a carrier that follows."""
 
@@ -705,16 +811,6 @@ class Carrying:
         self.told.append((j, y))
         self._carrier.observe(j, y)
 
-
-# %% ../nbs/01_regression.ipynb #c77
-class Carried(Carrying):
-    """A posterior carried on N candidates; made by `carry(kernel, eta, X)`."""
-
-    def _checked(self, variance: Array) -> Array:
-        clean, clipped = nonnegative(variance, self.kappa)
-        self.clipped += clipped
-        return clean
-
     @property
     def logdet(self) -> float:
         """log det(I + G_t/eta)."""
@@ -724,6 +820,16 @@ class Carried(Carrying):
     def quad(self) -> float:
         """Y'(G_t + eta I)^{-1} Y."""
         return self._carrier.quad
+
+
+# %% ../nbs/01_regression.ipynb #c142
+class Carried(Carrying):
+    """A posterior carried on N candidates; made by `carry(kernel, eta, X)`."""
+
+    def _checked(self, variance: Array) -> Array:
+        clean, clipped = nonnegative(variance, self.kappa)
+        self.clipped += clipped
+        return clean
 
     @property
     def mean(self) -> Array:
@@ -750,7 +856,7 @@ class Carried(Carrying):
         return self._checked(self._carrier.along(w))
 
 
-# %% ../nbs/01_regression.ipynb #c78
+# %% ../nbs/01_regression.ipynb #c143
 def carry(kernel: MultiTaskKernel | ScalarKernel, eta: float, X: ArrayLike) -> Carried:
     """A posterior whose mean and covariance at the candidates X are updated round by round, never recomputed.
 

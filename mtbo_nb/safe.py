@@ -8,7 +8,8 @@ from __future__ import annotations
 import html
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,63 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, ndtr, stdtr
 
+# %% auto #0
+__all__ = [
+    "Array",
+    "Judge",
+    "Band",
+    "CERTIFICATES",
+    "MULTIPLES",
+    "gauss_nodes",
+    "Model",
+    "Prior",
+    "Nodes",
+    "believe",
+    "Belief",
+    "mixture",
+    "unsafe_probability",
+    "parse_limits",
+    "Proposal",
+    "Run",
+    "SafeHistory",
+    "SafeRecord",
+    "SafetyWarning",
+    "Verdict",
+    "Situation",
+    "Certificate",
+    "risk_certificate",
+    "RiskCertificate",
+    "theorem_band",
+    "set_band",
+    "band_certificate",
+    "CorrelationSet",
+    "possible_matrices",
+    "between_points",
+    "band_judge",
+    "full_multiplier",
+    "TheoremCertificate",
+    "SharpCertificate",
+    "EnvelopeCertificate",
+    "either",
+    "SingleTaskCertificate",
+    "OrSingleTask",
+    "as_certificate",
+    "clouds",
+    "search_box",
+    "ListSearch",
+    "BoxSearch",
+    "rescaled",
+    "lengthscale_evidence",
+    "e_value",
+    "LengthscaleWatch",
+    "parse_correlation",
+    "SafeLearner",
+    "SafeMTBO",
+    "RobustScaling",
+    "robust_scaling",
+]
+
+# %% ../nbs/07_safe_lmc.ipynb #c3
 from mtbo_nb.correlation import (
     CorrelationPosterior,
     TaskData,
@@ -31,6 +89,8 @@ from .kernels import SE, Matern, ScalarKernel, Scaled, as_nonnegative, as_points
 from mtbo_nb.scaling import (
     CarriedPosterior,
     RobustScaling,
+    discretisation,
+    grid_points,
     points_scalar,
     reference_correlation,
     robust_scaling,
@@ -41,44 +101,8 @@ from mtbo_nb.scaling import (
 Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
-# %% auto #0
-__all__ = [
-    "Array",
-    "Band",
-    "MULTIPLES",
-    "CERTIFICATES",
-    "gauss_nodes",
-    "Model",
-    "Prior",
-    "Nodes",
-    "believe",
-    "Belief",
-    "mixture",
-    "unsafe_probability",
-    "parse_limits",
-    "Verdict",
-    "risk_certificate",
-    "theorem_band",
-    "set_band",
-    "band_certificate",
-    "either",
-    "clouds",
-    "search_box",
-    "SafetyWarning",
-    "rescaled",
-    "lengthscale_evidence",
-    "e_value",
-    "Proposal",
-    "Run",
-    "SafeHistory",
-    "parse_correlation",
-    "SafeMTBO",
-    "RobustScaling",
-    "robust_scaling",
-]
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c8
+# %% ../nbs/07_safe_lmc.ipynb #c10
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     """Nodes and weights of the n-point Gauss rule of a discrete distribution, by the Lanczos recursion."""
     q = np.sqrt(mass / mass.sum())
@@ -97,7 +121,7 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     return nodes, vectors[0] ** 2
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c11
+# %% ../nbs/07_safe_lmc.ipynb #c13
 @dataclass(frozen=True)
 class Model:
     """Kernels, the known matrices (H, u, u), and the features whose correlations are unknown."""
@@ -107,6 +131,7 @@ class Model:
     unknown: list[int]
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c14
 @dataclass(frozen=True)
 class Prior:
     """Noise, output scale (a, b) or None, LKJ parameter and truncation, and how many nodes to keep."""
@@ -118,6 +143,7 @@ class Prior:
     nodes: int = 16
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c15
 @dataclass(frozen=True)
 class Nodes:
     """Matrices (J, H, u, u) with weights (J,), the log evidence of the model, and the correlation's posterior.
@@ -133,13 +159,20 @@ class Nodes:
     drawn_at: Array | None = None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c12
+# %% ../nbs/07_safe_lmc.ipynb #c16
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
     family = lmc_family(model.kernels, Sigmas, data, prior.noise_var)
     return log_evidence(family.logdet, family.quad, len(data), prior.scale)
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c17
+def _given(model: Model, prior: Prior) -> dict[str, Any]:
+    """What both ways to a posterior of the correlation are told."""
+    return {"base": model.base, "eta": prior.eta, "truncation": prior.truncation, "scale": prior.scale}
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c18
 def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None = None) -> Nodes:
     """Posterior nodes of one model: quadrature for one unknown correlation of two tasks, else a Markov chain."""
     if not model.unknown:
@@ -147,23 +180,13 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
         return Nodes(model, model.base[None], np.ones(1), evidence, None)
     if data.n_tasks > 2 or len(model.unknown) > 1:
         return _chain_nodes(model, data, prior, rng, before)
-    feature = model.unknown[0]
-    p = correlation_posterior(
-        model.kernels,
-        data,
-        prior.noise_var,
-        base=model.base,
-        feature=feature,
-        eta=prior.eta,
-        truncation=prior.truncation,
-        scale=prior.scale,
-        cells=400,
-    )
+    feature, given = model.unknown[0], _given(model, prior)
+    p = correlation_posterior(model.kernels, data, prior.noise_var, feature=feature, cells=400, **given)
     r, weights = gauss_nodes(p.r, p.mass, prior.nodes)
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c14
+# %% ../nbs/07_safe_lmc.ipynb #c20
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
     if before is not None and before.drawn_at is not None:
@@ -171,23 +194,23 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
         weights = np.exp(logs - logsumexp(logs))
         if 1 / (weights**2).sum() >= len(weights) / 2:
             return replace(before, weights=weights)
-    chain = sample_correlations(
-        model.kernels,
-        data,
-        prior.noise_var,
-        base=model.base,
-        unknown=model.unknown,
-        eta=prior.eta,
-        truncation=prior.truncation,
-        scale=prior.scale,
-        draws=4 * prior.nodes,
-        seed=rng,
-    )
+    options: dict[str, Any] = {"unknown": model.unknown, "draws": 4 * prior.nodes, "seed": rng} | _given(model, prior)
+    chain = sample_correlations(model.kernels, data, prior.noise_var, **options)
     weights = np.full(len(chain.Sigmas), 1 / len(chain.Sigmas))
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c15
+# %% ../nbs/07_safe_lmc.ipynb #c21
+def _model_evidence(evidence: list[float | None]) -> Array:
+    """Log evidence of the models; one alone needs none."""
+    if len(evidence) == 1:
+        return np.zeros(1)
+    if None in evidence:
+        raise ValueError("alternatives need an evidence, which takes two tasks and one unknown correlation at most")
+    return np.array(evidence, dtype=float)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c22
 class Belief:
     """The posterior of f as a weighted sum of nodes, over all models."""
 
@@ -202,17 +225,14 @@ class Belief:
     ):
         old: Sequence[Nodes | None] = before.parts if before else [None] * len(models)
         self.parts: list[Nodes] = [believe(m, data, prior, rng, o) for m, o in zip(models, old, strict=True)]
-        evidence = [n.log_evidence for n in self.parts]
-        if len(models) > 1 and None in evidence:
-            raise ValueError("alternatives need an evidence, which takes two tasks and one unknown correlation at most")
-        logs = np.zeros(1) if len(models) == 1 else np.array(evidence, dtype=float)
+        logs = _model_evidence([n.log_evidence for n in self.parts])
         self.gain = float(logsumexp(logs) - np.log(len(logs)) - logs[0])  # what the alternatives add to the evidence
         self.model_weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
         self.weights = np.concatenate([w * n.weights for w, n in zip(self.model_weights, self.parts, strict=True)])
-        blocks = carried or [None] * len(models)
+        self.carried: Sequence[Any] = carried or [None] * len(models)
         self.families = [
             lmc_family(n.model.kernels, n.Sigmas, data, prior.noise_var, c)
-            for n, c in zip(self.parts, blocks, strict=True)
+            for n, c in zip(self.parts, self.carried, strict=True)
         ]
         self._last: tuple[Array, int, tuple[Array, Array]] | None = None  # the same points are often asked twice
         a, b = prior.scale or (np.inf, np.inf)
@@ -233,7 +253,7 @@ class Belief:
         return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c16
+# %% ../nbs/07_safe_lmc.ipynb #c23
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
@@ -242,6 +262,7 @@ def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     return centre, np.sqrt(belief.weights @ (spread * sd**2 + (mean - centre) ** 2))
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c24
 def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, float]]) -> Array:
     """Posterior probability that some constrained task is outside its limits at X (sum over tasks), shape (s,)."""
     total = np.zeros(len(X))
@@ -251,167 +272,51 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
     return np.minimum(total, 1.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c22
-def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> dict[int, tuple[float, float]]:
+# %% ../nbs/07_safe_lmc.ipynb #c32
+_Limits = dict[int, tuple[float, float]]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c33
+def _limit(task: int, value: Any) -> tuple[float, float]:
+    """(lower, upper) of one task, infinite where there is no limit."""
+    lo, hi = value if np.ndim(value) == 1 else (value, None)
+    lo, hi = -np.inf if lo is None else float(lo), np.inf if hi is None else float(hi)
+    if not lo < hi:
+        raise ValueError(f"thresholds[{task}]: no value is above {lo} and below {hi}")
+    return lo, hi
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c34
+def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
     limits = {}
     for task, value in given.items():
         if not isinstance(task, (int, np.integer)) or not 0 <= task < n_tasks:
             raise ValueError(f"thresholds: task must be one of 0..{n_tasks - 1}, got {task!r}")
-        lo, hi = value if np.ndim(value) == 1 else (value, None)
-        lo, hi = -np.inf if lo is None else float(lo), np.inf if hi is None else float(hi)
-        if not lo < hi:
-            raise ValueError(f"thresholds[{task}]: no value is above {lo} and below {hi}")
-        if np.isfinite([lo, hi]).any():
-            limits[int(task)] = (lo, hi)
+        limits[int(task)] = _limit(int(task), value)
+    limits = {t: pair for t, pair in limits.items() if np.isfinite(pair).any()}
     if not limits:
         raise ValueError("thresholds: give at least one finite limit; without limits MTKB is the optimiser to use")
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c25
-@dataclass(frozen=True)
-class Verdict:
-    """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
-
-    ok: NDArray[np.bool_]
-    value: Array
-    score: Array
-
-
-def risk_certificate(
-    belief: Belief, limits: dict[int, tuple[float, float]], main_task: int, alpha: float, kappa: float
-) -> Callable[[Array], Verdict]:
-    """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
-
-    def judge(X: Array) -> Verdict:
-        p = unsafe_probability(belief, X, limits)
-        mean, sd = mixture(belief, X, main_task)
-        return Verdict(p <= alpha, p, mean + kappa * sd)
-
-    return judge
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c27
-Band = Callable[[Array, int], tuple[Array, Array]]
-
-
-def theorem_band(reference: Callable[[Array, int], tuple[Array, Array]], multiplier: float) -> Band:
-    """(lower, upper) from the reference's moments and one multiplier."""
-
-    def band(X: Array, task: int) -> tuple[Array, Array]:
-        mean, var = reference(X, task)
-        return mean - multiplier * np.sqrt(var), mean + multiplier * np.sqrt(var)
-
-    return band
-
-
-def set_band(family: Any, beta: float, sharp: bool) -> Band:
-    """(lower, upper) over all matrices, entry 0 being the reference: by the sharper scalar, or as an envelope."""
-
-    def band(X: Array, task: int) -> tuple[Array, Array]:
-        mean, var = family.moments(X, task)
-        half = np.sqrt(beta * var)
-        if not sharp:
-            return (mean - half).min(0), (mean + half).max(0)
-        reach = points_scalar(mean, var, beta) * np.sqrt(var[0])
-        return mean[0] - reach, mean[0] + reach
-
-    return band
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c28
-def band_certificate(
-    band: Band, limits: dict[int, tuple[float, float]], main_task: int, psi: float
-) -> Callable[[Array], Verdict]:
-    """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
-
-    def judge(X: Array) -> Verdict:
-        margins = []
-        for task, (lo, hi) in limits.items():
-            lower, upper = band(X, task)
-            margins.append(np.minimum(lower - psi - lo, hi - upper - psi))
-        margin = np.min(margins, axis=0)
-        return Verdict(margin >= 0, margin, band(X, main_task)[1])
-
-    return judge
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c30
-def either(first: Callable[[Array], Verdict], second: Callable[[Array], Verdict]) -> Callable[[Array], Verdict]:
-    """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
-
-    def judge(X: Array) -> Verdict:
-        a, b = first(X), second(X)
-        return Verdict(a.ok | b.ok, np.maximum(a.value, b.value), np.minimum(a.score, b.score))
-
-    return judge
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c33
-def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
-    """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
-    low, high = bounds.T
-    steps = rng.standard_normal((len(centres), len(widths), size, len(bounds)))
-    scaled = steps * np.asarray(widths)[None, :, None, None] * (high - low)
-    return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
-
-
-def search_box(
-    judge: Callable[[Array], Verdict], start: Array, bounds: Array, rng: np.random.Generator, rounds: int = 8
-) -> tuple[Array, Verdict] | None:
-    """The best certified point found from the candidates `start`, or None if none is certified."""
-    X, verdict = start, judge(start)
-    for width in 0.1 * 0.5 ** np.arange(rounds):
-        keep = np.flatnonzero(verdict.ok)
-        if not len(keep):
-            return None
-        best = keep[np.argsort(-verdict.score[keep], kind="stable")[:12]]
-        X = np.concatenate([X[best], clouds(X[best], [width], 12, bounds, rng)])
-        verdict = judge(X)
-    top = int(np.argmax(np.where(verdict.ok, verdict.score, -np.inf)))
-    one = slice(top, top + 1)
-    return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
-
-
 # %% ../nbs/07_safe_lmc.ipynb #c36
-class SafetyWarning(UserWarning):
-    """Something a person should know before trusting a certificate."""
-
-
-def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
-    """The same kernel with its lengthscales multiplied by c."""
-    if isinstance(kernel, Scaled):
-        return kernel.variance / kernel.k.variance * rescaled(kernel.k, c)
-    if isinstance(kernel, Matern):
-        return Matern(kernel.nu, kernel.lengthscale * c)
-    if isinstance(kernel, SE):
-        return SE(kernel.lengthscale * c)
-    raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
+def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
+    """Is a value of this task outside its limits?"""
+    lo, hi = limits.get(task, (-np.inf, np.inf))
+    return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c37
-MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
-
-
-def lengthscale_evidence(
-    model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
-) -> Array:
-    """Log evidence of the lengthscales times `MULTIPLES`, relative to the model's own, shape (4,).
-
-    With a chain there is no evidence of the whole model: then all are compared at one `mean` of the matrices.
-    """
-    if mean is not None:
-        model = Model(model.kernels, mean, [])
-    others = [replace(model, kernels=[rescaled(k, c) for k in model.kernels]) for c in (1.0, *MULTIPLES)]
-    logs = [believe(m, data, prior, rng).log_evidence for m in others]
-    return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
-
-
-def e_value(log_ratios: Array) -> float:
-    """Mean of the evidence ratios; large speaks against the model."""
-    return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
+def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
+    """A seed is a point known to be safe; one that was measured outside the limits is refused."""
+    bad = _outside(limits, task, y)
+    if bad.any():
+        raise ValueError(
+            f"seeds must be safe: task {task} has limits {limits[task]}, "
+            f"but measured {y[bad].tolist()} at {X[bad].tolist()}"
+        )
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c40
@@ -433,6 +338,7 @@ class Proposal:
         return f"Proposal(x={np.round(self.x, 4).tolist()}, task={self.task}, {self.certificate}{notes})"
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c41
 @dataclass(frozen=True)
 class Run:
     """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain."""
@@ -446,7 +352,14 @@ class Run:
     note: str = ""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c41
+# %% ../nbs/07_safe_lmc.ipynb #c42
+def _row(i: int, r: Run) -> str:
+    """One line of the history's table."""
+    cells = (i, r.task, np.round(r.x, 3).tolist(), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
+    return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c43
 class SafeHistory(list[Run]):
     """The runs in their order, with a short repr and a table in a notebook."""
 
@@ -464,16 +377,874 @@ class SafeHistory(list[Run]):
         return f"SafeHistory({len(self)} runs, {self.violations} outside the limits, stated risk {self.spent:.3g})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{i}</td><td>{r.task}</td><td>{np.round(r.x, 3).tolist()}</td><td>{r.y:.4g}</td>"
-            f"<td>{r.risk:.2g}</td><td>{html.escape(r.note)}</td></tr>"
-            for i, r in enumerate(self)
-        )
         head = "".join(f"<th>{h}</th>" for h in ("run", "task", "x", "y", "risk", "note"))
+        rows = "".join(_row(i, r) for i, r in enumerate(self))
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c42
+# %% ../nbs/07_safe_lmc.ipynb #c46
+@dataclass(eq=False)
+class SafeRecord:
+    """The record: what was agreed, what was measured, what was said."""
+
+    domain: Any
+    limits: _Limits
+    n_tasks: int
+    main_task: int
+    delta: float
+    rho: float
+    horizon: int
+    data: TaskData
+    history: SafeHistory = field(default_factory=SafeHistory)
+    messages: list[str] = field(default_factory=list)
+    round: int = 0
+
+    @property
+    def plant_tasks(self) -> list[int]:
+        """The main task and all constrained tasks: what a run of the plant measures."""
+        return sorted({self.main_task, *self.limits})
+
+    @property
+    def side_tasks(self) -> list[int]:
+        """The tasks that may be run anywhere."""
+        return [t for t in range(self.n_tasks) if t not in self.plant_tasks]
+
+    @property
+    def spent(self) -> float:
+        """Risk spent so far."""
+        return self.history.spent
+
+    @property
+    def alpha(self) -> float:
+        """Risk that the next run of the plant may carry; unspent risk is carried over."""
+        return max(self.delta - self.spent, 0.0) / max(self.horizon - self.round, 1)
+
+    def of(self, task: int) -> tuple[Array, Array]:
+        """Inputs and values of one task."""
+        return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c49
+def _check_ready(record: SafeRecord) -> None:
+    """Without a seed of every task of the plant there is nothing to start from."""
+    for task in record.plant_tasks:
+        if not len(record.of(task)[1]):
+            raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c50
+def _was_run(record: SafeRecord, x: Array) -> bool:
+    """Was the plant run at x before?"""
+    return bool((np.abs(record.of(record.main_task)[0] - x).max(1) <= 1e-12).any())
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c51
+def _best_safe_run(record: SafeRecord) -> Array:
+    """The best point of the plant that was measured inside the limits."""
+    X, y = record.of(record.main_task)
+    unsafe = {r.x.tobytes() for r in record.history if r.unsafe}
+    safe = np.array([x.tobytes() not in unsafe for x in X])
+    return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c54
+def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
+    """{task: value} of one observation."""
+    if y.ndim == 0:
+        if task is None or not 0 <= task < n_tasks:
+            raise ValueError(f"task must be one of 0..{n_tasks - 1}, got {task}")
+        pairs = {int(task): float(y)}
+    elif y.shape == (n_tasks,):
+        pairs = {t: float(v) for t, v in enumerate(y) if not np.isnan(v)}
+    else:
+        raise ValueError(f"y must be a number or {n_tasks} numbers (NaN where missing), got shape {y.shape}")
+    if not pairs or not np.isfinite(list(pairs.values())).all():
+        raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
+    return pairs
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c55
+def _read_observation(
+    record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None
+) -> tuple[Array, dict[int, float], bool]:
+    """(x (d,), {task: value}, was the plant run?) of one observation."""
+    point = as_points("x", np.atleast_2d(np.asarray(x, dtype=float)), record.data.X.shape[1] or None)
+    if len(point) != 1:
+        raise ValueError(f"x must be one point, got {len(point)}; tell them one by one")
+    values = _read_values(np.asarray(y, dtype=float), task, record.n_tasks)
+    if not any(t in record.plant_tasks for t in values):
+        return point[0], values, False
+    missing = [t for t in record.limits if t not in values]
+    if missing:
+        raise ValueError(f"y: a run of the plant must report every constrained task, missing {missing}")
+    return np.asarray(record.domain.snap(point[0])), values, True
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c58
+def _read_seeds(data: Any, limits: _Limits, n_tasks: int, d: int) -> TaskData:
+    """The data at the start, inside the limits; nothing yet is fine."""
+    seeds = task_data(data if data is not None else [(np.empty((0, d)), np.empty(0))] * n_tasks)
+    if seeds.n_tasks != n_tasks or seeds.X.shape[1] != d:
+        raise ValueError(
+            f"data must hold {n_tasks} tasks with {d} inputs, got {seeds.n_tasks} tasks with {seeds.X.shape[1]}"
+        )
+    for task in limits:
+        _check_seeds(limits, task, seeds.X[seeds.rows(task)], seeds.y[seeds.rows(task)])
+    return seeds
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c61
+class SafetyWarning(UserWarning):
+    """Something a person should know before trusting a certificate."""
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c62
+def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> None:
+    """Append one observation to data and history; `about` are the other fields of a `Run`."""
+    broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
+    if broken:
+        text = f"limits of task(s) {broken} were broken at {np.round(x, 4).tolist()}"
+        warnings.warn(text, SafetyWarning, stacklevel=3)
+        record.messages.append(text)
+    for i, (t, y) in enumerate(values.items()):
+        record.data = record.data.append(x[None], np.array([y]), t)
+        paid = {} if i == 0 else {"risk": 0.0}  # a run is paid for once
+        record.history.append(Run(x, t, y, unsafe=t in broken, **about | paid))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c65
+@dataclass(frozen=True)
+class Verdict:
+    """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
+
+    ok: NDArray[np.bool_]
+    value: Array
+    score: Array
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c66
+Judge = Callable[[Array], Verdict]
+Band = Callable[[Array, int], tuple[Array, Array]]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c67
+@dataclass(frozen=True)
+class Situation:
+    """What a certificate may look at before a run of the plant."""
+
+    record: SafeRecord
+    belief: Belief
+    noise_var: float
+    candidates: Array
+    kappa: float
+    beta: float
+    psi: float | None = None
+    lipschitz: float | None = None
+    tau: float = 1e-3
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Leave a word for the proposal, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @property
+    def kernels(self) -> list[ScalarKernel]:
+        """Kernels of the main model."""
+        return self.belief.parts[0].model.kernels
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c69
+class Certificate:
+    """A rule that certifies points. Subclasses give `name` and `judge`.
+
+    Attributes
+    ----------
+    name : str
+        What a proposal calls it.
+    proved : bool
+        Is there a proof of what is `stated`? If not, nothing is.
+    charges_risk : bool
+        Is the value of a verdict a probability of being unsafe, to be charged to the budget? (Else a margin.)
+    unknown_scale : bool
+        Does it take the output scale as unknown?
+    scaling : RobustScaling or None
+        The numbers of the last round, if it has such.
+
+    Examples
+    --------
+    >>> class Everything(Certificate):
+    ...     name = "everything"
+    ...
+    ...     def judge(self, now):
+    ...         return lambda X: Verdict(np.ones(len(X), bool), np.zeros(len(X)), X.sum(1))
+    """
+
+    name: str = "custom"
+    proved: bool = False
+    charges_risk: bool = False
+    unknown_scale: bool = False
+    scaling: RobustScaling | None = None
+
+    def judge(self, now: Situation) -> Judge:
+        """The function that certifies points X (s, d) in this situation."""
+        raise NotImplementedError
+
+    def fresh(self) -> Certificate:
+        """A copy for a new campaign; a certificate that remembers rounds forgets them here."""
+        return deepcopy(self)
+
+    def stated(self, delta: float, rho: float) -> float | None:
+        """The probability that the whole campaign stays safe, or None if nothing is stated."""
+        return (1 - delta) * (1 - rho) if self.proved else None
+
+    def unproved(self) -> Certificate:
+        """This object, stating nothing from now on."""
+        self.proved = False
+        return self
+
+    def text(self, value: float | None, record: SafeRecord) -> str:
+        """What a proposal says of its point."""
+        stated = self.stated(record.delta, record.rho)
+        states = "nothing stated" if stated is None else f"probability {stated:.4g}"
+        return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c71
+def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
+    """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
+
+    def judge(X: Array) -> Verdict:
+        p = unsafe_probability(belief, X, limits)
+        mean, sd = mixture(belief, X, main_task)
+        return Verdict(p <= alpha, p, mean + kappa * sd)
+
+    return judge
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c72
+class RiskCertificate(Certificate):
+    """The posterior probability that the point is unsafe is within what the next run may risk."""
+
+    name = "risk"
+    proved = True
+    charges_risk = True
+    unknown_scale = True
+
+    def judge(self, now: Situation) -> Judge:
+        """See `risk_certificate`."""
+        c = now.record
+        return risk_certificate(now.belief, c.limits, c.main_task, c.alpha, now.kappa)
+
+    def stated(self, delta: float, rho: float) -> float:
+        """No set of correlations is involved."""
+        return 1 - delta
+
+    def text(self, value: float | None, record: SafeRecord) -> str:
+        """The probability, and what was allowed."""
+        return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c76
+def theorem_band(reference: Band, multiplier: float) -> Band:
+    """(lower, upper) from the reference's moments and one multiplier."""
+
+    def band(X: Array, task: int) -> tuple[Array, Array]:
+        mean, var = reference(X, task)
+        return mean - multiplier * np.sqrt(var), mean + multiplier * np.sqrt(var)
+
+    return band
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c77
+def set_band(family: Any, beta: float, sharp: bool) -> Band:
+    """(lower, upper) over all matrices, entry 0 being the reference: by the sharper scalar, or as an envelope."""
+
+    def band(X: Array, task: int) -> tuple[Array, Array]:
+        mean, var = family.moments(X, task)
+        half = np.sqrt(beta * var)
+        if not sharp:
+            return (mean - half).min(0), (mean + half).max(0)
+        reach = points_scalar(mean, var, beta) * np.sqrt(var[0])
+        return mean[0] - reach, mean[0] + reach
+
+    return band
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c79
+def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
+    """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
+
+    def judge(X: Array) -> Verdict:
+        margins = []
+        for task, (lo, hi) in limits.items():
+            lower, upper = band(X, task)
+            margins.append(np.minimum(lower - psi - lo, hi - upper - psi))
+        margin = np.min(margins, axis=0)
+        return Verdict(margin >= 0, margin, (reward or band)(X, main_task)[1])
+
+    return judge
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c83
+@dataclass
+class CorrelationSet:
+    """The matrices that are possible now, and the reference among them; remembers what was possible before.
+
+    Parameters
+    ----------
+    kind : {"credible", "likelihood"}
+        Credible interval at level rho / horizon, or likelihood set at level rho, intersected over the rounds.
+    """
+
+    kind: str = "likelihood"
+    last: tuple[float, float] = field(default=(-1.0, 1.0), init=False)
+    kept: float | None = field(default=None, init=False)
+
+    def interval(self, p: CorrelationPosterior, record: SafeRecord) -> tuple[float, float]:
+        """The values that one unknown correlation may have."""
+        if self.kind == "credible":
+            return p.interval(record.rho / record.horizon)
+        lo, hi = p.likelihood_set(record.rho)
+        low, high = max(lo, self.last[0]), min(hi, self.last[1])
+        self.last = (low, high) if low < high else (lo, hi)
+        return self.last
+
+    def reference(self, lo: float, hi: float) -> float:
+        """The kept reference while its gamma^2 is within 5 % of the best, else the best."""
+        best, gamma2 = reference_correlation(lo, hi)
+        kept = best if self.kept is None else self.kept
+        now = max((1 + hi) / (1 + kept), (1 - lo) / (1 - kept))
+        self.kept = kept if now <= 1.05 * gamma2 else best
+        return self.kept
+
+    def keep(self, Sigmas: Array) -> Array:
+        """Which draws of a chain (J, H, u, u) count: all."""
+        return Sigmas
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c87
+def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
+    """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
+    nodes = now.belief.parts[0]
+    p, model = nodes.correlation, nodes.model
+    if p is None:
+        return nodes.Sigmas, nodes.Sigmas[0]
+    if not isinstance(p, CorrelationPosterior):
+        Sigmas = which.keep(nodes.Sigmas)
+        return Sigmas, Sigmas[smallest_bound(model.kernels, Sigmas, now.record.data, now.noise_var, now.beta)[0]]
+    lo, hi = which.interval(p, now.record)
+    r_ref = which.reference(lo, hi)
+    stack = with_correlation(model.base, np.r_[r_ref, np.linspace(lo, hi, 41)], model.unknown[0])
+    return stack[1:], stack[0]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c90
+@dataclass
+class _Reference:
+    """Moments under the reference, carried along on a list of candidates."""
+
+    Sigma: Array | None = None
+    carried: CarriedPosterior | None = None
+    seen: int = 0
+
+    def moments(self, now: Situation, Sigma: Array) -> Band:
+        """(mean, variance) of a task at X under Sigma."""
+        c = now.record
+        if not hasattr(c.domain, "X"):
+            return _first_moments(now.kernels, Sigma, c.data, now.noise_var)
+        if self.carried is None or self.Sigma is None or not np.array_equal(self.Sigma, Sigma):
+            self.carried = CarriedPosterior(now.kernels, Sigma, c.domain.X, now.noise_var, c.plant_tasks)
+            self.carried.append(c.data.X, c.data.y, c.data.task)
+            self.Sigma, self.seen = Sigma, len(c.history)
+        for run in c.history[self.seen :]:
+            self.carried.append(run.x[None], np.array([run.y]), run.task)
+        self.seen, kept = len(c.history), self.carried
+        fresh = _first_moments(now.kernels, Sigma, c.data, now.noise_var)
+        return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c91
+def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> Band:
+    """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
+    families: list[Any] = []
+
+    def moments(X: Array, task: int) -> tuple[Array, Array]:
+        if not families:
+            families.append(lmc_family(kernels, Sigma[None], data, noise_var))
+        mean, var = families[0].moments(X, task)
+        return mean[0], var[0]
+
+    return moments
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c94
+def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
+    """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
+    if now.lipschitz is None:
+        return now.psi
+    own = now.record.data if data is None else data
+    rest: dict[str, float] = {"lipschitz": now.lipschitz, "tau": now.tau, "beta_bar": beta}
+    return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c96
+def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
+    """`band_certificate` with the limits of a campaign, and what is to be said about it."""
+    c = now.record
+    if not hasattr(c.domain, "X") and psi is None:
+        now.note("psi neglected")
+    if c.round >= c.horizon:
+        now.note(f"beyond the horizon of {c.horizon} runs: the stated probability does not cover this one")
+    return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c98
+def full_multiplier(scaling: RobustScaling) -> float:
+    """nu + gamma sqrt(beta) of Theorem 6."""
+    return scaling.sqrt_beta_bar
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c99
+@dataclass
+class TheoremCertificate(Certificate):
+    """One band around a reference, valid for every possible matrix.
+
+    Parameters
+    ----------
+    correlations : CorrelationSet
+        Which matrices are possible.
+    multiplier : function
+        The band's multiplier from the numbers of `robust_scaling`.
+    acquisition : function, optional
+        The multiplier of the acquisition, if it is to be another one.
+    name : str
+    proved : bool
+        False if this is not the theorem's band: then no probability is stated.
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 6.
+    """
+
+    correlations: CorrelationSet = field(default_factory=lambda: CorrelationSet("credible"))
+    multiplier: Callable[[RobustScaling], float] = full_multiplier
+    acquisition: Callable[[RobustScaling], float] | None = None
+    name: str = "theorem"
+    proved: bool = True
+    scaling: RobustScaling | None = field(default=None, init=False)
+    reference: _Reference = field(default_factory=_Reference, init=False)
+
+    def judge(self, now: Situation) -> Judge:
+        """The band of this round."""
+        Sigmas, ref = possible_matrices(self.correlations, now)
+        data, noise = now.record.data, now.noise_var
+        self.scaling = robust_scaling(now.kernels, Sigmas, ref, data, noise, now.beta)
+        factor = self.multiplier(self.scaling)
+        self.scaling = replace(self.scaling, psi=between_points(now, ref[None], factor**2))
+        moments = self.reference.moments(now, ref)
+        reward = theorem_band(moments, self.acquisition(self.scaling)) if self.acquisition else None
+        return band_judge(theorem_band(moments, factor), now, self.scaling.psi, reward)
+
+    def fresh(self) -> TheoremCertificate:
+        """The same rule, with nothing remembered."""
+        return replace(self, correlations=replace(self.correlations))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c102
+def _set_certificate(which: CorrelationSet, now: Situation, sharp: bool) -> Judge:
+    """The certificate of `set_band` over all possible matrices."""
+    Sigmas, ref = possible_matrices(which, now)
+    stack = np.concatenate([ref[None], Sigmas])
+    family = lmc_family(now.kernels, stack, now.record.data, now.noise_var, now.belief.carried[0])
+    return band_judge(set_band(family, now.beta, sharp), now, between_points(now, Sigmas, now.beta))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c103
+@dataclass
+class SharpCertificate(Certificate):
+    """One band around a reference, with the smallest scalar that serves at the points that are judged."""
+
+    correlations: CorrelationSet = field(default_factory=CorrelationSet)
+    name: str = "sharp"
+    proved: bool = True
+
+    def judge(self, now: Situation) -> Judge:
+        """The band of this round."""
+        return _set_certificate(self.correlations, now, sharp=True)
+
+    def fresh(self) -> SharpCertificate:
+        """The same rule, with nothing remembered."""
+        return replace(self, correlations=replace(self.correlations))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c104
+@dataclass
+class EnvelopeCertificate(Certificate):
+    """The union of the bands of all possible matrices."""
+
+    correlations: CorrelationSet = field(default_factory=CorrelationSet)
+    name: str = "envelope"
+    proved: bool = True
+
+    def judge(self, now: Situation) -> Judge:
+        """The band of this round."""
+        return _set_certificate(self.correlations, now, sharp=False)
+
+    def fresh(self) -> EnvelopeCertificate:
+        """The same rule, with nothing remembered."""
+        return replace(self, correlations=replace(self.correlations))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c107
+def either(first: Judge, second: Judge) -> Judge:
+    """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
+
+    def judge(X: Array) -> Verdict:
+        a, b = first(X), second(X)
+        return Verdict(a.ok | b.ok, np.maximum(a.value, b.value), np.minimum(a.score, b.score))
+
+    return judge
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c108
+class SingleTaskCertificate(Certificate):
+    """Every task of the plant from its own data alone: no correlation is needed."""
+
+    name = "single task"
+    proved = True
+
+    def judge(self, now: Situation) -> Judge:
+        """The band of this round."""
+        c, model = now.record, now.belief.parts[0].model
+        alone, psi = {}, now.psi
+        for t in c.plant_tasks:
+            own, variance = task_data([c.of(t)]), model.base[:, t : t + 1, t : t + 1]
+            alone[t] = _first_moments(model.kernels, variance, own, now.noise_var)
+            if now.lipschitz is not None:
+                psi = max(psi or 0.0, between_points(now, variance[None], now.beta, own) or 0.0)
+        return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
+
+    def stated(self, delta: float, rho: float) -> float | None:
+        """No set of correlations is involved."""
+        return 1 - delta if self.proved else None
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c109
+@dataclass
+class OrSingleTask(Certificate):
+    """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
+
+    multi: Certificate
+    single: Certificate = field(default_factory=SingleTaskCertificate)
+
+    def __post_init__(self) -> None:
+        self.name = self.multi.name
+
+    def judge(self, now: Situation) -> Judge:
+        """One of the two, or either."""
+        multi, single = self.multi.judge(now), self.single.judge(now)
+        self.scaling = self.multi.scaling
+        if (multi(now.candidates).ok <= single(now.candidates).ok).all():
+            now.note("the multi-task certificate is no better than the single-task one, which is used")
+            return single
+        return either(multi, single)
+
+    def fresh(self) -> OrSingleTask:
+        """Both afresh."""
+        return OrSingleTask(self.multi.fresh(), self.single.fresh())
+
+    def stated(self, delta: float, rho: float) -> float | None:
+        """Both bands are in the budget."""
+        return self.multi.stated(delta, rho)
+
+    def unproved(self) -> Certificate:
+        """Both state nothing."""
+        self.multi.unproved()
+        self.single.unproved()
+        return self
+
+    def text(self, value: float | None, record: SafeRecord) -> str:
+        """In the words of the multi-task certificate."""
+        return self.multi.text(value, record)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c113
+CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
+_KINDS = ("credible", "likelihood")
+_BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
+    "theorem": TheoremCertificate,
+    "sharp": SharpCertificate,
+    "envelope": EnvelopeCertificate,
+}
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c114
+def _one_of(name: str, value: Any, allowed: Any) -> Any:
+    """The value, if it is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c115
+def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
+    """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
+    if isinstance(certificate, Certificate):
+        if kind is not None:
+            raise ValueError("correlation_set goes with a certificate's name; a certificate object has its own")
+        return certificate.fresh()
+    if not isinstance(certificate, str):
+        raise TypeError(f"certificate must be a name or a Certificate object, got {certificate!r}")
+    _one_of("certificate", certificate, CERTIFICATES)
+    which = CorrelationSet(_one_of("correlation_set", kind or _default_set(certificate), _KINDS))
+    if certificate == "risk":
+        return RiskCertificate()
+    rule = _BANDS[certificate](which)
+    return OrSingleTask(rule) if n_tasks > 1 else rule
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c116
+def _default_set(certificate: str) -> str:
+    """The kind of correlation set that goes with a certificate's name."""
+    return "credible" if certificate == "theorem" else "likelihood"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c123
+def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
+    """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
+    low, high = bounds.T
+    steps = rng.standard_normal((len(centres), len(widths), size, len(bounds)))
+    scaled = steps * np.asarray(widths)[None, :, None, None] * (high - low)
+    return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c124
+def search_box(
+    judge: Judge, start: Array, bounds: Array, rng: np.random.Generator, rounds: int = 8
+) -> tuple[Array, Verdict] | None:
+    """The best certified point found from the candidates `start`, or None if none is certified."""
+    X, verdict = start, judge(start)
+    for width in 0.1 * 0.5 ** np.arange(rounds):
+        keep = np.flatnonzero(verdict.ok)
+        if not len(keep):
+            return None
+        best = keep[np.argsort(-verdict.score[keep], kind="stable")[:12]]
+        X = np.concatenate([X[best], clouds(X[best], [width], 12, bounds, rng)])
+        verdict = judge(X)
+    top = int(np.argmax(np.where(verdict.ok, verdict.score, -np.inf)))
+    one = slice(top, top + 1)
+    return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c128
+class ListSearch:
+    """Search over a list of candidates: all are looked at."""
+
+    def __init__(self, domain: Any, rng: np.random.Generator):
+        self.X, self.rng = domain.X, rng
+        self.n_points = float(len(self.X))
+
+    def sample(self, size: int) -> Array:
+        """All candidates, or 4096 of a long list."""
+        return self.X if len(self.X) <= 4096 else self.X[self.rng.choice(len(self.X), 4096, replace=False)]
+
+    def start(self, record: SafeRecord) -> Array:
+        """All candidates."""
+        return self.X
+
+    def free(self, record: SafeRecord, task: int) -> Array:
+        """Where a free task may be run."""
+        return self.sample(1024)
+
+    def best(self, judge: Judge, X: Array, verdict: Verdict | None = None) -> tuple[Array, float]:
+        """The certified candidate of largest score, and its value."""
+        v = verdict or judge(X)
+        best = int(np.argmax(np.where(v.ok, v.score, -np.inf)))
+        return X[best], float(v.value[best])
+
+    def share(self, ok: NDArray[np.bool_]) -> float:
+        """Certified part of the candidates."""
+        return float(ok.mean())
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c129
+class BoxSearch:
+    """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
+
+    def __init__(self, domain: Any, rng: np.random.Generator, tau: float):
+        self.domain, self.rng = domain, rng
+        self.n_points = grid_points(domain.bounds, tau)
+
+    def sample(self, size: int) -> Array:
+        """Sobol points."""
+        return np.asarray(self.domain.sobol(size, self.rng))
+
+    def start(self, record: SafeRecord) -> Array:
+        """Candidates for the plant."""
+        return self.free(record, record.main_task)
+
+    def free(self, record: SafeRecord, task: int) -> Array:
+        """1024 Sobol points, the twenty best runs of a task, and clouds around these."""
+        known, y = record.of(task)
+        near = known[np.argsort(-y)[:20]]
+        around = clouds(near, [0.3, 0.1, 0.03, 0.01], 12, self.domain.bounds, self.rng)
+        return np.concatenate([self.domain.sobol(1024, self.rng), near, around])
+
+    def best(self, judge: Judge, X: Array, verdict: Verdict | None = None) -> tuple[Array, float]:
+        """A certified point of large score, and its value."""
+        found = search_box(judge, X, self.domain.bounds, self.rng)
+        if found is None:
+            raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
+        return found[0], float(found[1].value[0])
+
+    def share(self, ok: NDArray[np.bool_]) -> float:
+        """Certified part of the uniform sample."""
+        return float(ok[:1024].mean())
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c130
+_Search = ListSearch | BoxSearch
+
+
+def _as_search(domain: Any, rng: np.random.Generator, tau: float) -> _Search:
+    """The search that goes with a domain."""
+    return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng, tau)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c133
+def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
+    """The next point of the plant and the value that certified it, None for a repetition."""
+
+    def sd(X: Array) -> Array:
+        return mixture(now.belief, X, now.record.main_task)[1]
+
+    X, known = now.candidates, 2 * np.sqrt(now.noise_var)
+    if not verdict.ok.any():
+        now.note("no point is certified: the best safe point is repeated")
+        return _best_safe_run(now.record), None
+    grows = sd(X)[verdict.ok].max() > known
+    if not grows:
+        now.note("the safe set cannot grow: every certified point is known to within the noise")
+    x, value = search.best(judge, X, verdict)
+    if grows and sd(x[None])[0] <= known:
+        x, value = search.best(lambda Z: replace(judge(Z), score=sd(Z)), X)
+        now.note("the best certified point is known; this one is to expand the safe set")
+    return x, value
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c136
+def _farthest(X: Array, seen: Array) -> Array:
+    """The candidate farthest from what was seen, in units of the candidates' ranges."""
+    if not len(seen):
+        return np.asarray(X[len(X) // 2])
+    size = np.ptp(X, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c138
+def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
+    """A task without limits: everything is allowed, mean + kappa sd is wanted."""
+
+    def judge(X: Array) -> Verdict:
+        mean, sd = predict(X, task)
+        return Verdict(np.ones(len(X), bool), sd, mean + kappa * sd)
+
+    return judge
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c139
+def _free_run(
+    record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
+) -> Proposal:
+    """The next run of a free task, `done` of this round being done."""
+    task, turn = record.side_tasks[done % len(record.side_tasks)], done // len(record.side_tasks)
+    if turn == 0 and record.round > 0:
+        x, why = record.of(record.main_task)[0][-1], "repeats the plant's last point"
+    elif turn % 2:
+        x, why = search.best(_unlimited(predict, task, kappa), search.free(record, task))[0], "promising"
+    else:
+        x, why = _farthest(search.sample(256), record.of(task)[0]), "fills space"
+    return Proposal(x.copy(), task, f"not constrained ({why})", None)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c142
+def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
+    """The same kernel with its lengthscales multiplied by c."""
+    if isinstance(kernel, Scaled):
+        return kernel.variance / kernel.k.variance * rescaled(kernel.k, c)
+    if isinstance(kernel, Matern):
+        return Matern(kernel.nu, kernel.lengthscale * c)
+    if isinstance(kernel, SE):
+        return SE(kernel.lengthscale * c)
+    raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c144
+MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c145
+def lengthscale_evidence(
+    model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
+) -> Array:
+    """Log evidence of the lengthscales times `MULTIPLES`, relative to the model's own, shape (4,).
+
+    With a chain there is no evidence of the whole model: then all are compared at one `mean` of the matrices.
+    """
+    if mean is not None:
+        model = Model(model.kernels, mean, [])
+    others = [replace(model, kernels=[rescaled(k, c) for k in model.kernels]) for c in (1.0, *MULTIPLES)]
+    logs = [believe(m, data, prior, rng).log_evidence for m in others]
+    return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c146
+def e_value(log_ratios: Array) -> float:
+    """Mean of the evidence ratios; large speaks against the model."""
+    return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c149
+def _alarm(e_value: float, multiple: float) -> str:
+    """What the alarm says: how the model is wrong, and what that means for the certificates."""
+    if multiple < 1:
+        means = "the model is too smooth: certificates are too bold, not to be trusted"
+    else:
+        means = "the model is rougher than the data: probably over-cautious, the stated probability is not exact either"
+    return (
+        f"the data speak against the lengthscale (e-value {e_value:.2g}, {multiple:.2g} times it fits better): {means}"
+    )
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c152
+class LengthscaleWatch:
+    """The test of the lengthscale: the largest e-value so far, the multiple that raised the alarm, and the alarm."""
+
+    def __init__(self) -> None:
+        self.e_value, self.warned = 0.0, False
+        self.multiple: float | None = None
+
+    def look(self, belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generator) -> list[str]:
+        """The alarm as a note, or none; the first is a warning too."""
+        nodes = belief.parts[0]
+        mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
+        logs = lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
+        now = e_value(logs)
+        self.e_value = max(self.e_value, now)
+        if now >= 100:
+            self.multiple = MULTIPLES[int(np.argmax(logs))]
+        if self.multiple is None:
+            return []
+        text = _alarm(self.e_value, self.multiple)
+        if not self.warned:
+            warnings.warn(text, SafetyWarning, stacklevel=4)
+            self.warned = True
+        return [text]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c156
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else np.asarray(variances, dtype=float)
@@ -492,102 +1263,123 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c45
-class _Campaign:
-    """Data, limits and history; everything that comes in is checked here."""
-
-    data: TaskData
-    limits: dict[int, tuple[float, float]]
-    main_task: int
-    n_tasks: int
-    domain: Any
-    history: SafeHistory
-
-    @property
-    def plant_tasks(self) -> list[int]:
-        """The main task and all constrained tasks: what a run of the plant measures."""
-        return sorted({self.main_task, *self.limits})
-
-    @property
-    def side_tasks(self) -> list[int]:
-        """The tasks that may be run anywhere."""
-        return [t for t in range(self.n_tasks) if t not in self.plant_tasks]
-
-    def _outside(self, task: int, y: Any) -> NDArray[np.bool_]:
-        lo, hi = self.limits.get(task, (-np.inf, np.inf))
-        return (np.asarray(y) < lo) | (np.asarray(y) > hi)
-
-    def _check_seeds(self, task: int, X: Array, y: Array) -> None:
-        bad = self._outside(task, y)
-        if bad.any():
-            raise ValueError(
-                f"seeds must be safe: task {task} has limits {self.limits[task]}, "
-                f"but measured {y[bad].tolist()} at {X[bad].tolist()}"
-            )
-
-    def _check_ready(self) -> None:
-        for task in self.plant_tasks:
-            if self.data.rows(task).start == self.data.rows(task).stop:
-                raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
+# %% ../nbs/07_safe_lmc.ipynb #c158
+def _read_models(
+    given: Sequence[ScalarKernel], alternatives: Sequence[Any], correlation: Any, n_tasks: int, variances: Any
+) -> list[Model]:
+    """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
+    kernels = [] if isinstance(given, ScalarKernel) else list(given)
+    if not kernels or not all(isinstance(k, ScalarKernel) for k in kernels):
+        raise TypeError(f"kernels must be a list of scalar kernels, one a feature, got {given!r}")
+    base, unknown = parse_correlation(correlation, len(kernels), n_tasks, variances)
+    others = [(list(k), *parse_correlation("lkj", len(k), n_tasks, None)) for k in alternatives]
+    return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c47
-class _Door(_Campaign):
-    """Reading one observation."""
-
-    _pending: Proposal | None
-
-    def _start(self, data: Any) -> None:
-        raise NotImplementedError
-
-    def _read(self, x: ArrayLike, y: ArrayLike, task: int | None) -> tuple[Array, dict[int, float]]:
-        point = as_points("x", np.atleast_2d(np.asarray(x, dtype=float)), self.data.X.shape[1] or None)
-        if len(point) != 1:
-            raise ValueError(f"x must be one point, got {len(point)}; tell them one by one")
-        values = self._values(np.asarray(y, dtype=float), task)
-        if any(t in self.plant_tasks for t in values):
-            missing = [t for t in self.limits if t not in values]
-            if missing:
-                raise ValueError(f"y: a run of the plant must report every constrained task, missing {missing}")
-            return np.asarray(self.domain.snap(point[0])), values
-        return point[0], values
-
-    def _values(self, y: Array, task: int | None) -> dict[int, float]:
-        if y.ndim == 0:
-            task = task if task is not None else self._pending.task if self._pending else None
-            if task is None or not 0 <= task < self.n_tasks:
-                raise ValueError(f"task must be one of 0..{self.n_tasks - 1}, got {task}")
-            pairs = {int(task): float(y)}
-        elif y.shape == (self.n_tasks,):
-            pairs = {t: float(v) for t, v in enumerate(y) if not np.isnan(v)}
-        else:
-            raise ValueError(f"y must be a number or {self.n_tasks} numbers (NaN where missing), got shape {y.shape}")
-        if not pairs or not np.isfinite(list(pairs.values())).all():
-            raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
-        return pairs
+# %% ../nbs/07_safe_lmc.ipynb #c161
+_Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
-CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
-_KINDS = ("credible", "likelihood")
-_SETS = {"risk": "likelihood", "theorem": "credible", "sharp": "likelihood", "envelope": "likelihood"}
+# %% ../nbs/07_safe_lmc.ipynb #c162
+def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
+    """For each model two carried posteriors, one for the data of each of two tasks."""
+    blocks = []
+    for m in models:
+        Sigma = with_correlation(m.base, [1.0], m.unknown[0])[0]
+        options = m.kernels, Sigma, record.domain.X, noise_var, record.plant_tasks
+        blocks.append([CarriedPosterior(*options) for _ in range(2)])
+    return blocks
 
 
-def _risk_only(certificate: str, scale: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The prior of the output scale, which only the risk rule integrates out."""
-    return scale if certificate == "risk" else None
+# %% ../nbs/07_safe_lmc.ipynb #c163
+def _append_new(blocks: _Blocks, data: TaskData) -> None:
+    """Take in what came since the last time."""
+    for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
+        new = slice(data.rows(t).start + len(c.X), data.rows(t).stop)
+        if new.start < new.stop:
+            c.append(data.X[new], data.y[new], t)
 
 
-def _one_of(name: str, value: Any, allowed: Any) -> Any:
-    """The value, if it is one of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    return value
+# %% ../nbs/07_safe_lmc.ipynb #c165
+class SafeLearner:
+    """Keeps the belief up to date with the record."""
+
+    def __init__(self, models: list[Model], prior: Prior, rng: np.random.Generator):
+        self.models, self.prior, self.rng = models, prior, rng
+        self.blocks: _Blocks | None = None
+        self.last: tuple[int, Belief] | None = None
+
+    def belief(self, record: SafeRecord) -> Belief:
+        """The posterior of everything unknown, given the data so far."""
+        if self.last is None or self.last[0] != len(record.data):
+            before, carried = self.last[1] if self.last else None, self._follow(record)
+            belief = Belief(self.models, record.data, self.prior, self.rng, before, carried)
+            self.last = (len(record.data), belief)
+        return self.last[1]
+
+    def _follow(self, record: SafeRecord) -> _Blocks | None:
+        """For two tasks on a list of candidates: the blocks, brought up to date."""
+        simple = record.n_tasks == 2 and all(len(m.unknown) == 1 for m in self.models)
+        if not (simple and hasattr(record.domain, "X")):
+            return None
+        self.blocks = self.blocks or _new_blocks(self.models, self.prior.noise_var, record)
+        _append_new(self.blocks, record.data)
+        return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
-class _Settings(_Door):
-    """The arguments of `SafeMTBO`, read and checked."""
+# %% ../nbs/07_safe_lmc.ipynb #c168
+def _propose(
+    now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
+) -> tuple[Proposal, float]:
+    """The next run of the plant, and the certified part of the domain."""
+    now.notes.extend(repr(n.correlation) for n in now.belief.parts if not getattr(n.correlation, "converged", True))
+    judge = rule.judge(now)
+    verdict = judge(now.candidates)
+    now.notes.extend(watch.look(now.belief, now.record.data, prior, rng))
+    x, value = _choose_run(now, search, judge, verdict)
+    value = 0.0 if value is None and rule.charges_risk else value  # a repetition costs nothing
+    text = rule.text(value, now.record)
+    return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c171
+def _price(
+    record: SafeRecord, x: Array, asked: Proposal | None, rule: Certificate, now: Callable[[Array], Situation]
+) -> tuple[float, str]:
+    """(risk, note) of running the plant at x, from the data so far."""
+    mine = asked is not None and asked.task == record.main_task and bool(np.abs(asked.x - x).max() <= 1e-12)
+    if _was_run(record, x):
+        return 0.0, "repeated"
+    if not rule.charges_risk:
+        return 0.0, "" if mine else "own point, not certified"
+    if mine and asked is not None and asked.value is not None:
+        return float(asked.value), ""
+    return float(rule.judge(now(x[None]))(x[None]).value[0]), "own point"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c174
+def _probability(name: str, value: float) -> float:
+    """A number strictly between 0 and 1."""
+    if not 0 < as_positive(name, value) < 1:
+        raise ValueError(f"{name} must be in (0, 1), got {value}")
+    return float(value)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c175
+def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
+    """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
+    if lipschitz is None:
+        return None
+    if psi is not None:
+        raise ValueError(f"psi={psi!r} and lipschitz={lipschitz!r}: give one of them, psi is computed from lipschitz")
+    if hasattr(domain, "X"):
+        raise ValueError(f"lipschitz={lipschitz!r}: there is nothing between the points of a list; leave it out")
+    return as_nonnegative("lipschitz", lipschitz)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c176
+class _Parts(SafeRecord):
+    """The record with its parts, and what can be read off them."""
 
     def __init__(
         self,
@@ -599,7 +1391,7 @@ class _Settings(_Door):
         n_tasks: int = 2,
         main_task: int = 0,
         data: Sequence[tuple[ArrayLike, ArrayLike]] | None = None,
-        certificate: str = "risk",
+        certificate: str | Certificate = "risk",
         correlation: Any = "lkj",
         variances: ArrayLike | None = None,
         alternatives: Sequence[Sequence[ScalarKernel]] = (),
@@ -610,153 +1402,41 @@ class _Settings(_Door):
         eta: float = 1.0,
         truncation: float = 0.01,
         scale: tuple[float, float] | None = (2.0, 2.0),
-        kappa: float = 3.0,
+        kappa: float = 6.0,
         beta: float | None = None,
         psi: float | None = None,
+        lipschitz: float | None = None,
         tau: float = 1e-3,
         correlation_set: str | None = None,
         seed: int | np.random.Generator | None = None,
     ):
-        self.certificate = _one_of("certificate", certificate, CERTIFICATES)
-        self.correlation_set = _one_of("correlation_set", correlation_set or _SETS[certificate], _KINDS)
-        self.domain, self.n_tasks, self.rng = domain, int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
-        self.main_task = _one_of("main_task", main_task, range(self.n_tasks))
-        self.limits, self.horizon = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
-        self.supplementary, self.kappa, self.tau = int(supplementary), as_nonnegative("kappa", kappa), float(tau)
-        self.delta, self.rho, self.psi, self._beta = _probability("delta", delta), _probability("rho", rho), psi, beta
-        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, _risk_only(certificate, scale), eta, truncation)
+        n_tasks, self.rng = int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
+        self.rule = as_certificate(certificate, correlation_set, n_tasks)
+        if beta is not None and not self.rule.charges_risk:
+            self.rule.unproved()
+        self.certificate = self.rule.name
+        self.correlation_set = correlation_set or _default_set(certificate) if isinstance(certificate, str) else None
+        main_task = _one_of("main_task", main_task, range(n_tasks))
+        limits, horizon = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
+        self.supplementary, self.kappa = int(supplementary), as_nonnegative("kappa", kappa)
+        self.tau, self.psi, self.lipschitz, self._beta = float(tau), psi, _read_lipschitz(lipschitz, psi, domain), beta
+        delta, rho = _probability("delta", delta), _probability("rho", rho)
+        scale = scale if self.rule.unknown_scale else None
+        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, scale, eta, truncation)
         self.models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
-        self._start(data)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c51
-def _probability(name: str, value: float) -> float:
-    """A number strictly between 0 and 1."""
-    if not 0 < as_positive(name, value) < 1:
-        raise ValueError(f"{name} must be in (0, 1), got {value}")
-    return float(value)
-
-
-def _read_models(
-    given: Sequence[ScalarKernel],
-    alternatives: Sequence[Sequence[ScalarKernel]],
-    correlation: Any,
-    u: int,
-    variances: Any,
-) -> list[Model]:
-    """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
-    kernels = [] if isinstance(given, ScalarKernel) else list(given)
-    if not kernels or not all(isinstance(k, ScalarKernel) for k in kernels):
-        raise TypeError(f"kernels must be a list of scalar kernels, one a feature, got {given!r}")
-    base, unknown = parse_correlation(correlation, len(kernels), u, variances)
-    others = [(list(k), *parse_correlation("lkj", len(k), u, None)) for k in alternatives]
-    return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c52
-class _State(_Settings):
-    """The state of a campaign, and the belief that goes with it."""
-
-    def _start(self, data: Any) -> None:
-        d = self.domain.X.shape[1] if hasattr(self.domain, "X") else len(self.domain.bounds)
-        seeds = task_data(data if data is not None else [(np.empty((0, d)), np.empty(0))] * self.n_tasks)
-        if seeds.n_tasks != self.n_tasks or seeds.X.shape[1] != d:
-            raise ValueError(
-                f"data must hold {self.n_tasks} tasks with {d} inputs, "
-                f"got {seeds.n_tasks} tasks with {seeds.X.shape[1]}"
-            )
-        for task in self.limits:
-            self._check_seeds(task, seeds.X[seeds.rows(task)], seeds.y[seeds.rows(task)])
-        self.data, self.history, self._pending = seeds, SafeHistory(), None
-        self.round, self._side_count, self._asked = 0, 0, False
-        self._belief: tuple[int, Belief] | None = None
-        self._range: tuple[float, float] = (-1.0, 1.0)
-        self._carried: tuple[Any, CarriedPosterior] | None = None
-        self._blocks: list[list[CarriedPosterior]] = []
-        self.e_value, self.messages = 0.0, list[str]()
+        seeds = _read_seeds(data, limits, n_tasks, domain.d)
+        super().__init__(domain, limits, n_tasks, main_task, delta, rho, horizon, seeds)
+        self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
+        self.search = _as_search(domain, self.rng, self.tau)
+        self.n_points = self.search.n_points
+        self._pending: Proposal | None = None
         self._fraction: float | None = None
+        self._asked, self._side_count = False, 0
 
     @property
     def belief(self) -> Belief:
         """The posterior of everything unknown, given the data so far."""
-        if self._belief is None or self._belief[0] != len(self.data):
-            before = self._belief[1] if self._belief else None
-            belief = Belief(self.models, self.data, self.prior, self.rng, before, self._follow())
-            self._belief = (len(self.data), belief)
-        return self._belief[1]
-
-    def _follow(self) -> list[list[CarriedPosterior]] | None:
-        """What a list of candidates carries along; see the next class."""
-        return None
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c54
-class _Known(_State):
-    """Carrying the candidates, and what is known so far."""
-
-    def _follow(self) -> list[list[CarriedPosterior]] | None:
-        """For two tasks on a list of candidates: whitened blocks of the plant tasks, brought up to date."""
-        simple = all(len(m.unknown) == 1 for m in self.models)
-        if not (hasattr(self.domain, "X") and self.n_tasks == 2 and simple):
-            return None
-        if not self._blocks:
-            for m in self.models:
-                Sigma = with_correlation(m.base, [1.0], m.unknown[0])[0]
-                options = m.kernels, Sigma, self.domain.X, self.prior.noise_var, self.plant_tasks
-                self._blocks.append([CarriedPosterior(*options) for _ in range(2)])
-        for t, c in [(t, pair[t]) for pair in self._blocks for t in (0, 1)]:
-            new = slice(self.data.rows(t).start + len(c.X), self.data.rows(t).stop)
-            if new.start < new.stop:
-                c.append(self.data.X[new], self.data.y[new], t)
-        return self._blocks
-
-    @property
-    def spent(self) -> float:
-        """Risk spent so far."""
-        return self.history.spent
-
-    @property
-    def alpha(self) -> float:
-        """Risk that the next run of the plant may carry; unspent risk is carried over."""
-        return max(self.delta - self.spent, 0.0) / max(self.horizon - self.round, 1)
-
-    def predict(self, X: ArrayLike, task: int | None = None) -> tuple[Array, Array]:
-        """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
-        return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c56
-class _Intervals(_Known):
-    """The set of correlations, and the reference in it."""
-
-    def _interval(self, p: CorrelationPosterior) -> tuple[float, float]:
-        """The correlations that are possible now."""
-        if self.correlation_set == "credible":
-            return p.interval(self.rho / self.horizon)
-        lo, hi = p.likelihood_set(self.rho)
-        low, high = max(lo, self._range[0]), min(hi, self._range[1])
-        self._range = (low, high) if low < high else (lo, hi)
-        return self._range
-
-    def _reference(self, lo: float, hi: float) -> float:
-        """The kept reference while its gamma^2 is within 5 % of the best, else the best."""
-        best, gamma2 = reference_correlation(lo, hi)
-        kept = getattr(self, "_kept", best)
-        now = max((1 + hi) / (1 + kept), (1 - lo) / (1 - kept))
-        self._kept = kept if now <= 1.05 * gamma2 else best
-        return self._kept
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c57
-class _Bands(_Intervals):
-    """What the band certificates need: beta, the set of matrices, the reference."""
-
-    @property
-    def n_points(self) -> float:
-        """Number of points of the discretisation."""
-        if hasattr(self.domain, "X"):
-            return float(len(self.domain.X))
-        return float(np.prod(np.ceil(np.ptp(self.domain.bounds, axis=1) / as_positive("tau", self.tau)) + 1))
+        return self.learner.belief(self)
 
     @property
     def beta(self) -> float:
@@ -765,268 +1445,28 @@ class _Bands(_Intervals):
             return self._beta
         return safe_beta(self.n_points, self.delta, len(self.limits) * (2 if self.n_tasks > 1 else 1), self.horizon)
 
-    def _possible(self, nodes: Nodes) -> tuple[Array, Array]:
-        """(Sigmas, Sigma_ref) of the main model."""
-        p, model = nodes.correlation, nodes.model
-        if p is None:
-            return nodes.Sigmas, nodes.Sigmas[0]
-        if not isinstance(p, CorrelationPosterior):
-            return nodes.Sigmas, nodes.Sigmas[
-                smallest_bound(model.kernels, nodes.Sigmas, self.data, self.prior.noise_var, self.beta)[0]
-            ]
-        lo, hi = self._interval(p)
-        r_ref = self._reference(lo, hi)
-        stack = with_correlation(model.base, np.r_[r_ref, np.linspace(lo, hi, 41)], model.unknown[0])
-        return stack[1:], stack[0]
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c58
-class _Judges(_Bands):
-    """The certificates by name; `scaling` holds the numbers of the last theorem band."""
-
-    scaling: RobustScaling | None = None
-
-    def _carry(self, ref: Array) -> Callable[[Array, int], tuple[Array, Array]]:
-        """Moments under the reference: carried on a list of candidates, computed on a box."""
-        kernels = self.models[0].kernels
-        if not hasattr(self.domain, "X"):
-            post = lmc_family(kernels, ref[None], self.data, self.prior.noise_var)
-            return lambda X, t: (post.moments(X, t)[0][0], post.moments(X, t)[1][0])
-        if self._carried is None or not np.array_equal(self._carried[0], ref):
-            carried = CarriedPosterior(kernels, ref, self.domain.X, self.prior.noise_var, self.plant_tasks)
-            carried.append(self.data.X, self.data.y, self.data.task)
-            self._carried = (ref, carried)
-        kept = self._carried[1]
-        return lambda X, t: kept.moments(t)
-
-    def _multi(self) -> Callable[[Array], Verdict]:
-        nodes = self.belief.parts[0]
-        Sigmas, ref = self._possible(nodes)
-        kernels, noise = nodes.model.kernels, self.prior.noise_var
-        if self.certificate == "theorem":
-            self.scaling = robust_scaling(kernels, Sigmas, ref, self.data, noise, self.beta, psi=self.psi)
-            band = theorem_band(self._carry(ref), self.scaling.sqrt_beta_bar)
-        else:
-            carried = self._blocks[0] if self._blocks else None
-            family = lmc_family(kernels, np.concatenate([ref[None], Sigmas]), self.data, noise, carried)
-            band = set_band(family, self.beta, self.certificate == "sharp")
-        return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
-
-    def _single(self) -> Callable[[Array], Verdict]:
-        """Every plant task from its own data alone: no correlation is needed."""
-        model, rows = self.belief.parts[0].model, self.data
-        alone = {}
-        for t in self.plant_tasks:
-            own = task_data([(rows.X[rows.rows(t)], rows.y[rows.rows(t)])])
-            alone[t] = lmc_family(
-                model.kernels, model.base[None][:, :, t : t + 1, t : t + 1], own, self.prior.noise_var
-            )
-        band = theorem_band(
-            lambda X, t: (alone[t].moments(X, 0)[0][0], alone[t].moments(X, 0)[1][0]), np.sqrt(self.beta)
-        )
-        return band_certificate(band, self.limits, self.main_task, self.psi or 0.0)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c60
-class _Explorer(_Judges):
-    """Choosing the points of the free tasks."""
-
-    def _candidates(self, size: int) -> Array:
-        if not hasattr(self.domain, "X"):
-            return self.domain.sobol(size, self.rng)
-        X = self.domain.X
-        return X if len(X) <= 4096 else X[self.rng.choice(len(X), 4096, replace=False)]
-
-    def _farthest(self, task: int) -> Array:
-        """The candidate farthest from the task's data."""
-        X, seen = self._candidates(256), self.data.X[self.data.rows(task)]
-        if not len(seen):
-            return X[len(X) // 2]
-        size = np.ptp(X, axis=0)
-        size = np.where(size > 0, size, 1.0)
-        return X[np.argmax(cdist(X / size, seen / size).min(1))]
-
-    def _side(self) -> Proposal:
-        task = self.side_tasks[self._side_count % len(self.side_tasks)]
-        turn = self._side_count // len(self.side_tasks)
-        if turn == 0 and self.round > 0:
-            x, why = self.data.X[self.data.rows(self.main_task)][-1], "repeats the plant's last point"
-        elif turn in (1, 2):
-            X = self._candidates(512)
-            mean, sd = self.predict(X, task)
-            x, why = X[np.argmax(mean + self.kappa * sd)], "promising"
-        else:
-            x, why = self._farthest(task), "fills space"
-        return Proposal(x.copy(), task, f"not constrained ({why})", None)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c61
-class _Asker(_Explorer):
-    """Choosing the next run of the plant."""
-
-    def _judge(self, X: Array) -> tuple[Callable[[Array], Verdict], Verdict, list[str]]:
-        """The certificate to use, its verdict on X, and what a person should know."""
-        notes = [repr(n.correlation) for n in self.belief.parts if not getattr(n.correlation, "converged", True)]
-        if self.certificate == "risk":
-            judge = risk_certificate(self.belief, self.limits, self.main_task, self.alpha, self.kappa)
-            return judge, judge(X), notes
-        judge = self._multi()
-        verdict = judge(X)
-        if not hasattr(self.domain, "X") and self.psi is None:
-            notes.append("psi neglected")
-        if self.round >= self.horizon:
-            notes.append(f"beyond the horizon of {self.horizon} runs: the stated probability does not cover this one")
-        if self.n_tasks > 1:
-            single = self._single()
-            if (verdict.ok <= single(X).ok).all():
-                notes.append("the multi-task certificate is no better than the single-task one, which is used")
-                judge = single
-            else:
-                judge = either(judge, single)
-            verdict = judge(X)
-        return judge, verdict, notes
-
-    def _best_known(self) -> Array:
-        """The best point of the plant that was measured inside the limits."""
-        rows = self.data.rows(self.main_task)
-        X, y = self.data.X[rows], self.data.y[rows]
-        unsafe = {r.x.tobytes() for r in self.history if r.unsafe}
-        safe = np.array([x.tobytes() not in unsafe for x in X])
-        return X[np.argmax(np.where(safe, y, -np.inf))]
-
-    def _known(self, x: Array) -> bool:
-        """Was the plant run at x before?"""
-        seen = self.data.X[self.data.rows(self.main_task)]
-        return bool((np.abs(seen - x).max(1) <= 1e-12).any())
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c62
-class _Search(_Asker):
-    """Candidates for the plant, and the best of them."""
-
-    def _starts(self) -> Array:
-        """All candidates; on a box a uniform sample, and clouds around what was run."""
-        if hasattr(self.domain, "X"):
-            return self.domain.X
-        known = self.data.X[self.data.rows(self.main_task)]
-        y = self.data.y[self.data.rows(self.main_task)]
-        near = known[np.argsort(-y)[:20]]
-        around = clouds(near, [0.3, 0.1, 0.03, 0.01], 12, self.domain.bounds, self.rng)
-        return np.concatenate([self.domain.sobol(1024, self.rng), near, around])
-
-    def _choose(self, judge: Callable[[Array], Verdict], X: Array, verdict: Verdict | None) -> tuple[Array, float]:
-        """The certified point of largest score among all candidates, or near the best of them on a box."""
-        if hasattr(self.domain, "X"):
-            v = verdict or judge(X)
-            best = int(np.argmax(np.where(v.ok, v.score, -np.inf)))
-            return X[best], float(v.value[best])
-        found = search_box(judge, X, self.domain.bounds, self.rng)
-        if found is None:
-            raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
-        return found[0], float(found[1].value[0])
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c63
-class _Watch(_Search):
-    """What is stated, and the test of the model."""
+    @property
+    def scaling(self) -> RobustScaling | None:
+        """The numbers of the last theorem band."""
+        return self.rule.scaling
 
     @property
-    def stated(self) -> float:
+    def stated(self) -> float | None:
         """The probability that the whole campaign stays safe, as stated by the certificate."""
-        return 1 - self.delta if self.certificate == "risk" else (1 - self.delta) * (1 - self.rho)
+        return self.rule.stated(self.delta, self.rho)
 
-    def _alarm(self) -> list[str]:
-        nodes = self.belief.parts[0]
-        mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
-        logs = lengthscale_evidence(self.models[0], self.data, self.prior, self.rng, mean) - self.belief.gain
-        self.e_value = max(self.e_value, e_value(logs))
-        if self.e_value < 100:
-            return []
-        text = (
-            f"the data speak against the lengthscale (e-value {self.e_value:.2g}, "
-            f"{MULTIPLES[int(np.argmax(logs))]:.2g} times it fits better): certificates are not to be trusted"
-        )
-        if not any("against the lengthscale" in m for m in self.messages):
-            warnings.warn(text, SafetyWarning, stacklevel=4)
-        return [text]
+    @property
+    def e_value(self) -> float:
+        """The largest evidence against the lengthscale so far."""
+        return self.watch.e_value
+
+    def predict(self, X: ArrayLike, task: int | None = None) -> tuple[Array, Array]:
+        """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
+        return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c64
-class _Main(_Watch):
-    """The proposal for the plant."""
-
-    def _main(self) -> Proposal:
-        X = self._starts()
-        judge, verdict, notes = self._judge(X)
-        notes += self._alarm()
-        self._fraction = float(verdict.ok[: 1024 if not hasattr(self.domain, "X") else None].mean())
-        if not verdict.ok.any():
-            notes.append("no point is certified: the best safe point is repeated")
-            return self._proposal(self._best_known(), 0.0 if self.certificate == "risk" else None, notes)
-        known = 2 * np.sqrt(self.prior.noise_var)
-        grows = self._sd(X)[verdict.ok].max() > known
-        if not grows:
-            notes.append("the safe set cannot grow: every certified point is known to within the noise")
-        x, value = self._choose(judge, X, verdict)
-        if grows and self._sd(x[None])[0] <= known:
-            x, value = self._choose(lambda Z: replace(judge(Z), score=self._sd(Z)), X, None)
-            notes.append("the best certified point is known; this one is to expand the safe set")
-        return self._proposal(x, value, notes)
-
-    def _sd(self, X: Array) -> Array:
-        return mixture(self.belief, X, self.main_task)[1]
-
-    def _proposal(self, x: Array, value: float | None, notes: list[str]) -> Proposal:
-        self.messages += [f"round {self.round}: {note}" for note in notes]
-        if self.certificate == "risk":
-            text = f"P(unsafe) = {value:.2g}, allowed {self.alpha:.2g}"
-        else:
-            text = f"{self.certificate}: margin {np.nan if value is None else value:.3g}, probability {self.stated:.4g}"
-        return Proposal(x.copy(), self.main_task, text, value, tuple(notes))
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c66
-class _Accounts(_Main):
-    """Risk of a run, and the records."""
-
-    def _account(self, x: Array) -> tuple[float, str]:
-        """(risk, note) of running the plant at x, from the data so far."""
-        if self._known(x):
-            return 0.0, "repeated"
-        if self.certificate != "risk":
-            return 0.0, "" if self._is_pending(x) else "own point, not certified"
-        if self._is_pending(x) and self._pending is not None and self._pending.value is not None:
-            return float(self._pending.value), ""
-        return float(unsafe_probability(self.belief, x[None], self.limits)[0]), "own point"
-
-    def __repr__(self) -> str:
-        budget = f"risk spent {self.spent:.3g} of {self.delta:g}, " if self.certificate == "risk" else ""
-        part = "" if self._fraction is None else f"{self._fraction:.0%} certified, "
-        alarm = "" if self.e_value < 100 else ", THE DATA SPEAK AGAINST THE MODEL"
-        return (
-            f"SafeMTBO({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
-            f"{self.history.violations} runs outside the limits{alarm})"
-        )
-
-    def _is_pending(self, x: Array) -> bool:
-        p = self._pending
-        return p is not None and p.task == self.main_task and bool(np.abs(p.x - x).max() <= 1e-12)
-
-    def _record(self, x: Array, values: dict[int, float], risk: float, note: str) -> None:
-        broken = [t for t, y in values.items() if self._outside(t, y)]
-        if broken:
-            text = f"limits of task(s) {broken} were broken at {np.round(x, 4).tolist()}"
-            warnings.warn(text, SafetyWarning, stacklevel=3)
-            self.messages.append(text)
-        for i, (t, y) in enumerate(values.items()):
-            self.data = self.data.append(x[None], np.array([y]), t)
-            self.history.append(Run(x, t, y, risk if i == 0 else 0.0, t in broken, self._fraction, note))
-            if self._carried is not None:
-                self._carried[1].append(x[None], np.array([y]), t)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c67
-class SafeMTBO(_Accounts):
+# %% ../nbs/07_safe_lmc.ipynb #c177
+class SafeMTBO(_Parts):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
     Parameters
@@ -1043,8 +1483,9 @@ class SafeMTBO(_Accounts):
         Number of tasks, and the one that is maximised.
     data : sequence of (X_t, y_t), optional
         Safe seeds and supplementary data; seeds outside the limits are refused. May also be told one by one.
-    certificate : {"risk", "theorem", "sharp", "envelope"}
+    certificate : {"risk", "theorem", "sharp", "envelope"} or Certificate
         Evaluated-point risk (default), or a band: Theorem 6 completed, the sharper scalar, the union of all bands.
+        A `Certificate` object is taken as it is; the campaign works on a fresh copy of it.
     correlation : "lkj", list, or array (H, u, u)
         "lkj": the first feature's correlation is unknown, further features are unrelated; or one entry a feature.
     variances : array_like, shape (H, u), optional
@@ -1062,15 +1503,19 @@ class SafeMTBO(_Accounts):
     scale : (a, b) or None
         Inverse-gamma prior of an unknown output scale (risk only); None takes the scale as stated.
     kappa : float
-        The acquisition of the risk rule and of the free tasks is mean + kappa sd.
+        The acquisition of the risk rule and of the free tasks is mean + kappa sd. The certified set already keeps
+        away from what is uncertain, hence the large default.
     beta : float, optional
         A constant multiplier (squared) instead of the union bound, as SafeOpt uses; then no probability is guaranteed.
     psi : float, optional
-        Discretisation term of a box; None neglects it, and says so.
+        Discretisation term of a box, a number for all rounds; without it and `lipschitz` it is neglected, and said so.
+    lipschitz : float, optional
+        Lipschitz constant of the constrained tasks on a box: psi is computed from it for every run (bands only). What
+        is stated then holds if the constant does.
     tau : float
-        Mesh of the discretisation of a box.
+        Euclidean distance to which the discretisation covers a box.
     correlation_set : {"credible", "likelihood"}, optional
-        Set of correlations of the bands (default: credible for the theorem, else likelihood).
+        Set of correlations of a band by name (default: credible for the theorem, else likelihood).
     seed : int or Generator, optional
 
     References
@@ -1091,10 +1536,15 @@ class SafeMTBO(_Accounts):
 
     def ask(self) -> Proposal:
         """The next run: a point, its task, and what certified it. The same until an observation is told."""
-        self._check_ready()
+        _check_ready(self)
         if self._pending is None:
             free = bool(self.side_tasks) and self._side_count < self.supplementary
-            self._pending = self._side() if free else self._main()
+            if free:
+                self._pending = _free_run(self, self.search, self._side_count, self.predict, self.kappa)
+            else:
+                now = self._now(self.search.start(self))
+                self._pending, self._fraction = _propose(now, self.rule, self.search, self.watch, self.prior, self.rng)
+                self.messages += [f"round {self.round}: {note}" for note in now.notes]
         self._asked = True
         return self._pending
 
@@ -1106,15 +1556,32 @@ class SafeMTBO(_Accounts):
         ValueError
             If the input is not understood, lies outside the domain, or a seed breaks a limit; nothing changes then.
         """
-        point, values = self._read(x, y, task)
-        plant = any(t in self.plant_tasks for t in values)
+        asked = task if task is not None or self._pending is None else self._pending.task
+        point, values, plant = _read_observation(self, x, y, asked)
         if plant and not self._asked:
             for t in self.limits:
-                self._check_seeds(t, point[None], np.array([values[t]]))
-        risk, note = self._account(point) if plant and self._asked else (0.0, "" if self._asked else "seed")
-        self._record(point, values, risk, note)
+                _check_seeds(self.limits, t, point[None], np.array([values[t]]))
+        risk, note = 0.0, "" if self._asked else "seed"
+        if plant and self._asked:
+            risk, note = _price(self, point, self._pending, self.rule, self._now)
+        _record_run(self, point, values, risk=risk, fraction=self._fraction, note=note)
         if plant and self._asked:
             self.round, self._side_count = self.round + 1, 0
         elif not plant and self._asked:
             self._side_count += 1
         self._pending = None
+
+    def _now(self, X: Array) -> Situation:
+        """The situation before a run of the plant."""
+        return Situation(
+            self, self.belief, self.prior.noise_var, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau
+        )
+
+    def __repr__(self) -> str:
+        budget = f"risk spent {self.spent:.3g} of {self.delta:g}, " if self.rule.charges_risk else ""
+        part = "" if self._fraction is None else f"{self._fraction:.0%} certified, "
+        alarm = "" if self.e_value < 100 else ", THE DATA SPEAK AGAINST THE MODEL"
+        return (
+            f"SafeMTBO({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
+            f"{self.history.violations} runs outside the limits{alarm})"
+        )

@@ -60,7 +60,7 @@ def as_weights(weights: ArrayLike, n: int | None = None) -> Array:
     return w
 
 
-# %% ../nbs/03_scalarization.ipynb #c9
+# %% ../nbs/03_scalarization.ipynb #c10
 class Scalarization:
     """A score of output vectors that never falls when an output rises.
 
@@ -105,11 +105,12 @@ class Scalarization:
         return f"{type(self).__name__}({', '.join(f'{k}={_plain(v)}' for k, v in chosen.items())})"
 
 
-# %% ../nbs/03_scalarization.ipynb #c11
+# %% ../nbs/03_scalarization.ipynb #c12
 def _plain(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+# %% ../nbs/03_scalarization.ipynb #c13
 def _pair(Y: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
     """Outputs (..., n) and weights (..., n) that broadcast against each other."""
     y = np.asarray(Y, dtype=float)
@@ -123,7 +124,7 @@ def _pair(Y: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
     return y, w
 
 
-# %% ../nbs/03_scalarization.ipynb #c12
+# %% ../nbs/03_scalarization.ipynb #c15
 def _as_reference(z: ArrayLike) -> Array:
     """A reference point as a finite vector."""
     if np.ndim(z) != 1:
@@ -131,6 +132,7 @@ def _as_reference(z: ArrayLike) -> Array:
     return as_points("reference", np.asarray(z)[None])[0]
 
 
+# %% ../nbs/03_scalarization.ipynb #c16
 def _above(y: Array, z: Array) -> Array:
     """The outputs (..., n) measured from the reference (n,)."""
     if y.shape[-1] != len(z):
@@ -138,7 +140,7 @@ def _above(y: Array, z: Array) -> Array:
     return y - z
 
 
-# %% ../nbs/03_scalarization.ipynb #c14
+# %% ../nbs/03_scalarization.ipynb #c19
 def linear_weights(u: ArrayLike) -> Array:
     """The weights u / ||u||_1 for u (..., n) in the unit cube.
 
@@ -155,7 +157,7 @@ def linear_weights(u: ArrayLike) -> Array:
     return w / w.sum(axis=-1, keepdims=True)
 
 
-# %% ../nbs/03_scalarization.ipynb #c15
+# %% ../nbs/03_scalarization.ipynb #c20
 class Linear(Scalarization):
     """The weighted sum of the outputs, s(y) = sum_i w_i y_i.
 
@@ -189,7 +191,7 @@ class Linear(Scalarization):
         return u / u.sum()
 
 
-# %% ../nbs/03_scalarization.ipynb #c21
+# %% ../nbs/03_scalarization.ipynb #c27
 class WeakestLink(Scalarization):
     """The smallest of n increasing functions, one for each output with a positive weight.
 
@@ -219,7 +221,7 @@ class WeakestLink(Scalarization):
         return np.where(np.arange(y.shape[-1]) == weakest, slopes, 0.0)
 
 
-# %% ../nbs/03_scalarization.ipynb #c23
+# %% ../nbs/03_scalarization.ipynb #c29
 def chebyshev_weights(u: ArrayLike) -> Array:
     """The weights alpha / ||alpha||_1 with alpha_i = ||u||_1 / u_i, for u (..., n) in the unit cube.
 
@@ -238,7 +240,7 @@ def chebyshev_weights(u: ArrayLike) -> Array:
     return linear_weights(direction.min(axis=-1, keepdims=True) / direction)
 
 
-# %% ../nbs/03_scalarization.ipynb #c24
+# %% ../nbs/03_scalarization.ipynb #c30
 class Chebyshev(WeakestLink):
     """The weakest output, s(y) = min_i w_i (y_i - z_i).
 
@@ -285,7 +287,16 @@ class Chebyshev(WeakestLink):
         return steep / steep.sum()
 
 
-# %% ../nbs/03_scalarization.ipynb #c38
+# %% ../nbs/03_scalarization.ipynb #c44
+def _as_outputs(name: str, Y: ArrayLike) -> Array:
+    """Outputs as a (t, n) array in which NaN and infinities may stand."""
+    y = np.asarray(Y, dtype=float)
+    if y.ndim != 2 or y.shape[1] == 0:
+        raise ValueError(f"{name} must have shape (points, outputs >= 1), got {y.shape}")
+    return y
+
+
+# %% ../nbs/03_scalarization.ipynb #c45
 def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
     """Which rows of Y are dominated by no other row (every output is maximised).
 
@@ -316,15 +327,16 @@ def pareto_mask(Y: ArrayLike) -> NDArray[np.bool_]:
     return mask
 
 
-def _as_outputs(name: str, Y: ArrayLike) -> Array:
-    """Outputs as a (t, n) array in which NaN and infinities may stand."""
-    y = np.asarray(Y, dtype=float)
-    if y.ndim != 2 or y.shape[1] == 0:
-        raise ValueError(f"{name} must have shape (points, outputs >= 1), got {y.shape}")
-    return y
+# %% ../nbs/03_scalarization.ipynb #c62
+def _staircase(heights: Array) -> float:
+    """Area under a staircase of points (t, 2) > 0, or the largest of the heights (t, 1)."""
+    first, last = heights[np.argsort(-heights[:, 0])].T[[0, -1]]
+    if heights.shape[1] == 1:
+        return float(first[0])
+    return float(first @ np.diff(np.maximum.accumulate(last), prepend=0.0))
 
 
-# %% ../nbs/03_scalarization.ipynb #c53
+# %% ../nbs/03_scalarization.ipynb #c65
 def hypervolume(Y: ArrayLike, reference: ArrayLike) -> float:
     """The volume between the reference and what the rows of Y make attainable (every output is maximised).
 
@@ -368,19 +380,20 @@ def _staircase(heights: Array) -> float:
     return float(first @ np.diff(np.maximum.accumulate(last), prepend=0.0))
 
 
-# %% ../nbs/03_scalarization.ipynb #c58
+# %% ../nbs/03_scalarization.ipynb #c71
 def hypervolume_constant(n: int) -> float:
     """The volume of the part of the n-dimensional unit ball with all coordinates >= 0."""
     return math.pi ** (n / 2) / (2**n * math.gamma(n / 2 + 1))
 
 
+# %% ../nbs/03_scalarization.ipynb #c73
 def sphere_weights(g: ArrayLike) -> Array:
     """The weights |g| / ||g||_2, uniform on the positive part of the sphere if g (..., n) is standard normal."""
     w = as_weights(np.abs(g))
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
 
 
-# %% ../nbs/03_scalarization.ipynb #c66
+# %% ../nbs/03_scalarization.ipynb #c85
 class LineOfSight(WeakestLink):
     """Distance seen from a shifted corner, min_i (clip(y)_i - z_i + shift) / w_i, with y clipped to [z, z + span]."""
 
@@ -412,7 +425,7 @@ class LineOfSight(WeakestLink):
         return sphere_weights(rng.standard_normal(n))
 
 
-# %% ../nbs/03_scalarization.ipynb #c68
+# %% ../nbs/03_scalarization.ipynb #c87
 class Hypervolume(LineOfSight):
     """Random hypervolume score, shifted and clipped: s(y) = min_i ((clip(y)_i - z_i + shift) / w_i)^n.
 
@@ -455,12 +468,13 @@ class Hypervolume(LineOfSight):
         return float(n / b * (b**2 + (n - 1) * (self.span + b) ** 2) ** (n / 2))
 
 
-# %% ../nbs/03_scalarization.ipynb #c89
+# %% ../nbs/03_scalarization.ipynb #c114
 def _pieces(weights: Array, width: int) -> list[Array]:
     """Split (M, n) weights so that no table of rows times width exceeds about a million numbers."""
     return np.array_split(weights, max(1, math.ceil(len(weights) * width / 2**20)))
 
 
+# %% ../nbs/03_scalarization.ipynb #c116
 def _as_picks(picks: ArrayLike, candidates: int) -> NDArray[np.intp]:
     """Indices (T,) into the candidates, or an error that names picks."""
     index = np.asarray(picks)
@@ -471,7 +485,7 @@ def _as_picks(picks: ArrayLike, candidates: int) -> NDArray[np.intp]:
     return index.astype(np.intp)
 
 
-# %% ../nbs/03_scalarization.ipynb #c90
+# %% ../nbs/03_scalarization.ipynb #c117
 def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
     """Running sum of what each pick falls short of the best, in the score of its own round.
 
@@ -510,7 +524,7 @@ def cumulative_regret(scalarization: Scalarization, weights: ArrayLike, F: Array
     return np.cumsum(np.concatenate(best) - scalarization(outputs[index], w))
 
 
-# %% ../nbs/03_scalarization.ipynb #c92
+# %% ../nbs/03_scalarization.ipynb #c119
 def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
     """Mean over weights of what the best pick so far falls short of the best candidate.
 
@@ -551,13 +565,14 @@ def bayes_regret(scalarization: Scalarization, weights_mc: ArrayLike, F: ArrayLi
     return total / len(w)
 
 
-# %% ../nbs/03_scalarization.ipynb #c94
+# %% ../nbs/03_scalarization.ipynb #c121
 def time_average(regret: ArrayLike) -> Array:
     """Running sums (..., T) divided by the number of rounds 1, ..., T."""
     sums = np.asarray(regret, dtype=float)
     return sums / np.arange(1, sums.shape[-1] + 1)
 
 
+# %% ../nbs/03_scalarization.ipynb #c122
 def hypervolume_regret(reference: ArrayLike, F: ArrayLike, picks: ArrayLike) -> Array:
     """Hypervolume of all candidates F (N, n) minus that of the picks so far, shape (T,).
 

@@ -24,8 +24,30 @@ from mtbo_nb.correlation import (
 from mtbo_nb.kernels import LMC, SE, Matern
 from mtbo_nb.mtkb import Box, Finite
 from mtbo_nb.regression import posterior
-from mtbo_nb.safe import SafeMTBO, SafetyWarning, robust_scaling, unsafe_probability
-from mtbo_nb.scaling import CarriedPosterior, gamma_features, nu2_parts, reference_correlation, safe_beta
+from mtbo_nb.safe import (
+    Belief,
+    Certificate,
+    CorrelationSet,
+    LengthscaleWatch,
+    Model,
+    OrSingleTask,
+    Prior,
+    SafeMTBO,
+    SafetyWarning,
+    TheoremCertificate,
+    Verdict,
+    robust_scaling,
+    unsafe_probability,
+)
+from mtbo_nb.scaling import (
+    CarriedPosterior,
+    discretisation,
+    gamma_features,
+    grid_points,
+    nu2_parts,
+    reference_correlation,
+    safe_beta,
+)
 
 needs_emcee = pytest.mark.skipif(importlib.util.find_spec("emcee") is None, reason="emcee is not installed")
 GRID = np.linspace(-0.2, 1.2, 50)[:, None]
@@ -375,3 +397,135 @@ def test_displays():
     opt.tell(opt.ask().x, 0.3)
     assert "neglected" in opt.scaling._repr_html_() and "assumes" in opt.scaling._repr_html_()
     assert "<table>" in opt.history._repr_html_() and "RobustScaling(nu" in repr(opt.scaling)
+
+
+# ------------------------------------------------------------------------------------- certificates as objects
+
+
+def run_on_grid(opt, rounds=3):
+    """A campaign on the small grid; the optimiser."""
+    while opt.round < rounds:
+        x, task = opt.ask()
+        opt.tell(x, 0.3 * np.cos(6 * x[0]), task)
+    return opt
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_an_object_is_the_same_as_its_name_and_serves_many_campaigns():
+    rule = OrSingleTask(TheoremCertificate(CorrelationSet("credible")))
+    named = run_on_grid(start(certificate="theorem", seed=1))
+    for _ in range(2):
+        given = run_on_grid(start(certificate=rule, seed=1))
+        assert np.array_equal(given.data.X, named.data.X) and given.messages == named.messages
+        assert repr(given.scaling) == repr(named.scaling) and rule.multi.scaling is None
+    assert given.certificate == named.certificate == "theorem" and given.stated == named.stated
+
+
+class Dropped(CorrelationSet):
+    """No negative correlations."""
+
+    def interval(self, p, record):
+        lo, hi = super().interval(p, record)
+        return max(lo, 0.0), max(hi, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_certificate_with_its_own_set_multiplier_and_acquisition():
+    seen = []
+    rule = TheoremCertificate(
+        Dropped("credible"),
+        multiplier=lambda s: s.nu + np.sqrt(s.beta),
+        acquisition=lambda s: seen.append(s) or 2.0,
+        name="published",
+        proved=False,
+    )
+    opt = start(certificate=rule, supplementary=0)
+    proposal = opt.ask()
+    mean, var = opt.rule.reference.carried.moments(0)
+    reach = (opt.scaling.nu + np.sqrt(opt.beta)) * np.sqrt(var)
+    ok = mean - reach >= -1.0
+    best = np.argmax(np.where(ok, mean + 2.0 * np.sqrt(var), -np.inf))
+    assert np.isclose(opt.rule.correlations.kept, reference_correlation(0.0, 0.99)[0], atol=0.02)
+    assert seen and proposal.x == opt.domain.X[best] and opt.stated is None
+    assert proposal.certificate.startswith("published: margin") and "nothing stated" in proposal.certificate
+
+
+class LeftHalf(Certificate):
+    """Certifies the left half, at a price."""
+
+    name = "left half"
+    charges_risk = True
+
+    def judge(self, now):
+        now.note("only the left half")
+        return lambda X: Verdict(X[:, 0] < 0.5, np.full(len(X), 0.01), X[:, 0])
+
+
+def test_a_certificate_of_ones_own_needs_only_judge():
+    opt = start(certificate=LeftHalf(), supplementary=0)
+    proposal = opt.ask()
+    assert proposal.x == [0.45] and proposal.messages == ("only the left half",)
+    opt.tell(proposal.x, 0.3)
+    opt.tell([0.7], 0.3, 0)
+    assert np.isclose(opt.spent, 0.02) and opt.history[-1].note == "own point" and "left half" in repr(opt)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"certificate": 3.0}, TypeError, "certificate"),
+        ({"certificate": LeftHalf}, TypeError, "certificate"),
+        ({"certificate": LeftHalf(), "correlation_set": "credible"}, ValueError, "correlation_set"),
+        ({"correlation_set": "magic"}, ValueError, "correlation_set"),
+        ({"psi": 0.1, "lipschitz": 2.0}, ValueError, "psi.*lipschitz"),
+        ({"lipschitz": 2.0}, ValueError, "list"),
+    ],
+)
+def test_bad_certificates(changes, error, words):
+    with pytest.raises(error, match=words):
+        start(**changes)
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_the_carried_reference_equals_a_fresh_posterior():
+    opt = run_on_grid(start(certificate=TheoremCertificate(), n_tasks=2, correlation=[[[1, 0.9], [0.9, 1]]], seed=2), 5)
+    opt.supplementary = 0
+    opt.ask()
+    post = LMCPosterior([SE(0.2)], opt.rule.reference.Sigma, opt.data, opt.prior.noise_var)
+    np.testing.assert_allclose(opt.rule.reference.carried.moments(0)[0], post.mean(opt.domain.X)[:, 0], atol=1e-8)
+
+
+def in_a_box(**options):
+    """A campaign on a box without free runs."""
+    options = {"thresholds": -1.0, "noise_std": 0.05, "supplementary": 0, "seed": 0} | options
+    data = [([[0.5], [0.6]], [0.3, 0.35]), ([[0.5], [0.1]], [0.2, 0.0])]
+    return SafeMTBO([SE(0.2)], Box([[0, 1]]), data=data, **options)
+
+
+@pytest.mark.parametrize("certificate", ["theorem", "sharp", "envelope"])
+def test_psi_is_computed_every_round(certificate):
+    opt = in_a_box(certificate=certificate, lipschitz=2.0, tau=0.01)
+    assert opt.n_points == grid_points([[0, 1]], 0.01) and opt.psi is None
+    assert (
+        "psi neglected" not in opt.ask().messages
+        and "psi neglected" in in_a_box(certificate=certificate).ask().messages
+    )
+    wide = in_a_box(certificate=certificate, lipschitz=200.0, tau=0.01)
+    assert "no point is certified" in wide.ask().messages[-1]
+    if certificate == "theorem":
+        ref, beta_bar = opt.rule.multi.reference, opt.scaling.sqrt_beta_bar**2
+        r = opt.rule.multi.correlations.kept
+        Sigma = with_correlation(np.eye(2)[None], [r])[0]
+        psi = discretisation([SE(0.2)], Sigma, opt.data, 0.05**2, lipschitz=2.0, tau=0.01, beta_bar=beta_bar)
+        assert ref.carried is None and np.isclose(opt.scaling.psi, psi)
+
+
+@pytest.mark.parametrize(("ell", "words"), [(0.6, "too bold, not to be trusted"), (0.03, "probably over-cautious")])
+def test_the_alarm_says_in_which_direction_the_model_is_wrong(ell, words):
+    rng = np.random.default_rng(0)
+    f = ROOT @ rng.standard_normal((200, 2))
+    data, prior = task_data([(X[::8], f[::8, 0]), (X[::8], f[::8, 1])]), Prior(1e-3)
+    belief = Belief([Model([SE(ell)], np.eye(2)[None], [0])], data, prior, rng)
+    with pytest.warns(SafetyWarning, match=words):
+        notes = LengthscaleWatch().look(belief, data, prior, rng)
+    assert len(notes) == 1 and words in notes[0]
