@@ -59,9 +59,7 @@ __all__ = [
     "SafeBO",
     "SafeUCB",
     "SafeICM",
-    "NonNegative",
-    "without_gamma",
-    "six",
+    "PublishedSet",
     "PublishedBand",
     "SafePublished",
 ]
@@ -621,7 +619,7 @@ class SafeICM(SafeMTBO):
 
 
 # %% ../nbs/09_baselines.ipynb #c74
-class NonNegative(CorrelationSet):
+class PublishedSet(CorrelationSet):
     """Credible set of one round without its negative correlations."""
 
     def interval(self, p: CorrelationPosterior, record: SafeRecord) -> tuple[float, float]:
@@ -635,12 +633,12 @@ class NonNegative(CorrelationSet):
 
 
 # %% ../nbs/09_baselines.ipynb #c75
-def without_gamma(scaling: RobustScaling) -> float:
+def _without_gamma(scaling: RobustScaling) -> float:
     """nu + sqrt(beta)."""
     return scaling.nu + float(np.sqrt(scaling.beta))
 
 
-def six(scaling: RobustScaling) -> float:
+def _wide(scaling: RobustScaling) -> float:
     """The multiplier of the acquisition: that of the default rule."""
     return 6.0
 
@@ -649,9 +647,9 @@ def six(scaling: RobustScaling) -> float:
 class PublishedBand(TheoremCertificate):
     """The simplified band of the published code; nothing is proved about it."""
 
-    correlations: CorrelationSet = field(default_factory=NonNegative)
-    multiplier: Any = without_gamma
-    acquisition: Any = six
+    correlations: CorrelationSet = field(default_factory=PublishedSet)
+    multiplier: Any = _without_gamma
+    acquisition: Any = _wide
     name: str = "published"
     proved: bool = False
 

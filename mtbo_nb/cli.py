@@ -306,7 +306,7 @@ def add_reproduce(commands: Any) -> None:
     add("--no-progress", action="store_true", help="no progress bars")
 
 
-# %% ../nbs/14_cli.ipynb #c53
+# %% ../nbs/14_cli.ipynb #c54
 COMMANDS = [add_demo, add_reproduce]
 
 
@@ -320,7 +320,7 @@ def parser() -> argparse.ArgumentParser:
     return main_parser
 
 
-# %% ../nbs/14_cli.ipynb #c56
+# %% ../nbs/14_cli.ipynb #c57
 def main(argv: Sequence[str] | None = None) -> int:
     """The `mtbo` command.
 

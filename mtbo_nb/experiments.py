@@ -153,7 +153,7 @@ def _judge(problem: Problem, optimiser: AskTell, T: int, sample: int = 200) -> T
     return Trial(X, weights, np.array(history.beta[-T:]), regret, bayes_regret(s, many, F, picks))
 
 
-# %% ../nbs/10_experiments.ipynb #c22
+# %% ../nbs/10_experiments.ipynb #c23
 def bound_along(optimiser: MTKB) -> Array:
     """The bound of Theorem 2 on the cumulative regret, evaluated along the history of an optimiser.
 
@@ -187,7 +187,7 @@ def bound_along(optimiser: MTKB) -> Array:
     return regret_bound(history.beta, norms, max(s.lipschitz(w) for w in history.weights))
 
 
-# %% ../nbs/10_experiments.ipynb #c29
+# %% ../nbs/10_experiments.ipynb #c30
 def _takes(make: Any, name: str) -> bool:
     """Whether a class, or one of those that its ** goes to, or a function takes an argument of that name."""
     found = [p for each in getattr(make, "__mro__", (make,)) for p in signature(each).parameters.values()]
@@ -195,7 +195,7 @@ def _takes(make: Any, name: str) -> bool:
     return anything or name in {p.name for p in found}
 
 
-# %% ../nbs/10_experiments.ipynb #c32
+# %% ../nbs/10_experiments.ipynb #c33
 def _make(
     optimiser: Any, norm: str | None, reference: str | None, options: dict[str, Any], problem: Problem, seed: int
 ) -> AskTell:
@@ -208,7 +208,7 @@ def _make(
     return made
 
 
-# %% ../nbs/10_experiments.ipynb #c34
+# %% ../nbs/10_experiments.ipynb #c35
 def recipe(
     optimiser: type[AskTell], *, norm: str | None = "true", reference: str | None = None, **options: Any
 ) -> Callable[[Problem, int], AskTell]:
@@ -238,7 +238,7 @@ def recipe(
     return partial(_make, optimiser, norm, reference, options)
 
 
-# %% ../nbs/10_experiments.ipynb #c35
+# %% ../nbs/10_experiments.ipynb #c37
 def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: int, seed: int = 0) -> Trial:
     """Make an optimiser for a problem and play T rounds with it.
 
@@ -258,7 +258,7 @@ def run(problem: Problem, make_optimiser: Callable[[Problem, int], AskTell], T: 
     return drive(problem, make_optimiser(problem, seed), T, seed)
 
 
-# %% ../nbs/10_experiments.ipynb #c38
+# %% ../nbs/10_experiments.ipynb #c40
 def as_problem(problem: str | Problem | Callable[[int], Problem], seed: int) -> Problem:
     """The problem itself, or the one that a name or a function gives for this seed."""
     if isinstance(problem, Problem):
@@ -268,7 +268,7 @@ def as_problem(problem: str | Problem | Callable[[int], Problem], seed: int) -> 
     return PROBLEMS[problem](seed) if isinstance(problem, str) else problem(seed)
 
 
-# %% ../nbs/10_experiments.ipynb #c40
+# %% ../nbs/10_experiments.ipynb #c42
 def _task(problem: Any, name: str, make: Any, T: int, seed: int) -> Trial:
     """One run, in this process or another."""
     try:
@@ -278,7 +278,7 @@ def _task(problem: Any, name: str, make: Any, T: int, seed: int) -> Trial:
         raise
 
 
-# %% ../nbs/10_experiments.ipynb #c42
+# %% ../nbs/10_experiments.ipynb #c45
 def _here(tasks: list[tuple[Any, ...]], bar: Any) -> Iterable[Trial]:
     """The results of all tasks, one after the other."""
     for task in tasks:
@@ -286,7 +286,7 @@ def _here(tasks: list[tuple[Any, ...]], bar: Any) -> Iterable[Trial]:
         bar.update()
 
 
-# %% ../nbs/10_experiments.ipynb #c43
+# %% ../nbs/10_experiments.ipynb #c46
 def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -> list[Trial]:
     """The results of all tasks, in their order; if one fails, those that wait are cancelled."""
     if executor is None:
@@ -302,7 +302,7 @@ def _gather(tasks: list[tuple[Any, ...]], executor: Executor | None, bar: Any) -
     return [future.result() for future in futures]
 
 
-# %% ../nbs/10_experiments.ipynb #c45
+# %% ../nbs/10_experiments.ipynb #c48
 @dataclass(frozen=True, repr=False)
 class Table:
     """A heading and rows of text."""
@@ -323,7 +323,7 @@ class Table:
         return f"<table>{row('th', self.head)}{''.join(row('td', cells) for cells in self.rows)}</table>"
 
 
-# %% ../nbs/10_experiments.ipynb #c48
+# %% ../nbs/10_experiments.ipynb #c51
 def _asked_rounds(at: Sequence[int] | None, known: NDArray[Any]) -> list[int]:
     """The rounds of a table: T/4, T/2 and T, or those that were asked for if they are known."""
     T = int(known[-1])
@@ -334,14 +334,14 @@ def _asked_rounds(at: Sequence[int] | None, known: NDArray[Any]) -> list[int]:
     return rounds
 
 
-# %% ../nbs/10_experiments.ipynb #c50
+# %% ../nbs/10_experiments.ipynb #c53
 def _cells(mean: Array, sd: Array, digits: int) -> list[list[str]]:
     """Mean and deviation (M, rounds) as text."""
     pairs = zip(mean, sd, strict=True)
     return [[f"{m:.{digits}f} ± {s:.{digits}f}" for m, s in zip(*pair, strict=True)] for pair in pairs]
 
 
-# %% ../nbs/10_experiments.ipynb #c53
+# %% ../nbs/10_experiments.ipynb #c56
 def _row_of(methods: Sequence[str], role: str, name: str) -> int:
     """The number of a method."""
     if name not in methods:
@@ -361,7 +361,7 @@ def _of_kind(curves: Curves, what: str) -> Array:
     return curves.average if what == "average" else curves.bayes
 
 
-# %% ../nbs/10_experiments.ipynb #c54
+# %% ../nbs/10_experiments.ipynb #c57
 class Curves:
     """What can be read off regret curves of M methods with S seeds, known at some rounds."""
 
@@ -397,14 +397,14 @@ class Curves:
         return Table([self.problem, *(f"T = {t}" for t in rounds)], rows)
 
 
-# %% ../nbs/10_experiments.ipynb #c56
+# %% ../nbs/10_experiments.ipynb #c59
 def write_archive(path: str | PathLike[str], names: Mapping[str, Any], **arrays: Any) -> None:
     """Write arrays, and names as a line of JSON, to an .npz file of exactly this name."""
     with Path(path).open("wb") as file:  # given a name, numpy would append .npz to it
         np.savez_compressed(file, names=np.array(json.dumps(names)), **arrays)
 
 
-# %% ../nbs/10_experiments.ipynb #c57
+# %% ../nbs/10_experiments.ipynb #c60
 def read_archive(path: str | PathLike[str], wanted: Sequence[str]) -> tuple[dict[str, Any], list[Array]]:
     """The names and the wanted arrays of an archive, or an error that says what the file is not."""
     with Path(path).open("rb") as file:
@@ -417,7 +417,7 @@ def read_archive(path: str | PathLike[str], wanted: Sequence[str]) -> tuple[dict
         return json.loads(str(stored["names"])), [stored[name] for name in wanted]
 
 
-# %% ../nbs/10_experiments.ipynb #c59
+# %% ../nbs/10_experiments.ipynb #c62
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(Curves):
     """The runs of several methods with several seeds.
@@ -462,7 +462,7 @@ class Results(Curves):
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), *arrays)
 
 
-# %% ../nbs/10_experiments.ipynb #c60
+# %% ../nbs/10_experiments.ipynb #c64
 def trials(
     problem: str | Problem | Callable[[int], Problem],
     methods: Mapping[str, Callable[[Problem, int], AskTell]],
@@ -514,7 +514,7 @@ def trials(
     return Results(title, tuple(methods), chosen, regret, bayes, radii)
 
 
-# %% ../nbs/10_experiments.ipynb #c69
+# %% ../nbs/10_experiments.ipynb #c73
 def save_curves(results: Results, path: str | PathLike[str]) -> None:
     """Write a .csv: one row a method and round, with mean and deviation of the average and the Bayes regret."""
     curves = [*results.curves(), *results.curves("bayes")]
@@ -526,7 +526,7 @@ def save_curves(results: Results, path: str | PathLike[str]) -> None:
                 rows.writerow([name, t + 1, *(f"{curve[m, t]:.6g}" for curve in curves)])
 
 
-# %% ../nbs/10_experiments.ipynb #c73
+# %% ../nbs/10_experiments.ipynb #c77
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
@@ -535,7 +535,7 @@ def _lower_edge(mean: Array, sd: Array, log: bool) -> Array:
     return mean**2 / np.maximum(mean + sd, 1e-300) if log else mean - sd
 
 
-# %% ../nbs/10_experiments.ipynb #c75
+# %% ../nbs/10_experiments.ipynb #c79
 def plot_regret(
     results: Curves,
     ax: Any = None,

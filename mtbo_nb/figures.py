@@ -316,7 +316,7 @@ def reproduce(
     return Results(parts[0].problem, tuple(figure.contenders), parts[0].seeds, *arrays)
 
 
-# %% ../nbs/10a_figures.ipynb #c42
+# %% ../nbs/10a_figures.ipynb #c43
 class Compared(Curves):
     """Curves whose methods can be compared at any of the known rounds."""
 
@@ -338,7 +338,7 @@ class Compared(Curves):
         return float(gap.mean() / max(gap.std(ddof=min(1, len(gap) - 1)), 1e-300))
 
 
-# %% ../nbs/10a_figures.ipynb #c43
+# %% ../nbs/10a_figures.ipynb #c44
 @dataclass(frozen=True, eq=False, repr=False)
 class Thinned(Compared):
     """Regret curves at some rounds only.
@@ -383,7 +383,7 @@ class Thinned(Compared):
         return cls(names["problem"], tuple(names["methods"]), tuple(names["seeds"]), rounds, *arrays)
 
 
-# %% ../nbs/10a_figures.ipynb #c44
+# %% ../nbs/10a_figures.ipynb #c46
 def thin(results: Results, points: int = 100) -> Thinned:
     """The curves at about `points` rounds, evenly on a logarithmic axis, and at 1, 2, 5, 10, ... and T/4, T/2, T.
 
@@ -400,7 +400,7 @@ def thin(results: Results, points: int = 100) -> Thinned:
     return Thinned(results.problem, results.methods, results.seeds, rounds, average, bayes, results.radii[..., -1])
 
 
-# %% ../nbs/10a_figures.ipynb #c51
+# %% ../nbs/10a_figures.ipynb #c53
 def draw_figure(name: str, curves: Results | Thinned, figure: Any = None) -> Any:
     """Draw a figure of the paper: mean and deviation over the trials.
 

@@ -298,7 +298,7 @@ def _(kernel: Any, eta: float, X: Array, complete: bool) -> Any:
     return DecoupledCarrier(kernel, eta, X) if complete and decouples(kernel) else CoupledCarrier(kernel, eta, X)
 
 
-# %% ../nbs/06_icm.ipynb #c111
+# %% ../nbs/06_icm.ipynb #c113
 def carried_bytes(
     kernel: MultiTaskKernel, N: int, rank: int = 0, rounds: int = 0, complete: bool = True
 ) -> dict[str, int]:

@@ -453,7 +453,7 @@ def _value_and_slope(
     return width.value(s, w, beta, m), np.einsum("sn,snd->sd", g, dmean) + np.einsum("sij,sijd->sd", G, dcov)
 
 
-# %% ../nbs/04_mtkb.ipynb #c84
+# %% ../nbs/04_mtkb.ipynb #c87
 class OnList:
     """The posterior on a finite domain, carried on the candidates."""
 
@@ -483,7 +483,7 @@ class OnList:
         return self.domain.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/04_mtkb.ipynb #c88
+# %% ../nbs/04_mtkb.ipynb #c91
 def _best_in_box(
     domain: Box, model: Any, width: Width, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
 ) -> tuple[Array, float]:
@@ -500,7 +500,7 @@ def _best_in_box(
     return x, float(value(x[None])[0])
 
 
-# %% ../nbs/04_mtkb.ipynb #c89
+# %% ../nbs/04_mtkb.ipynb #c92
 class InBox:
     """The posterior on a box, solved where it is asked."""
 
@@ -526,7 +526,7 @@ class InBox:
         return _best_in_box(self.domain, self.model, width, s, w, beta, rng)
 
 
-# %% ../nbs/04_mtkb.ipynb #c90
+# %% ../nbs/04_mtkb.ipynb #c93
 def _as_domain(domain: Any) -> Finite | Box:
     """The domain, or a TypeError if it is none."""
     if not isinstance(domain, Finite | Box):
@@ -540,7 +540,7 @@ def on_domain(domain: Finite | Box, kernel: MultiTaskKernel, eta: float) -> OnLi
     return OnList(domain, kernel, eta) if isinstance(domain, Finite) else InBox(domain, kernel, eta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c94
+# %% ../nbs/04_mtkb.ipynb #c97
 @dataclass
 class History:
     """The rounds of a run, one entry each."""
@@ -571,14 +571,14 @@ class History:
         return _history_table(self)
 
 
-# %% ../nbs/04_mtkb.ipynb #c96
+# %% ../nbs/04_mtkb.ipynb #c99
 def _round_entries(h: History, t: int) -> list[str]:
     """What the table says about round t."""
     vectors = [np.array2string(v, precision=3) for v in (h.x[t], h.y[t], h.weights[t])]
     return [f"{t + 1}", *vectors, f"{h.beta[t]:.3f}", f"{h.value[t]:.3f}"]
 
 
-# %% ../nbs/04_mtkb.ipynb #c97
+# %% ../nbs/04_mtkb.ipynb #c100
 def _html_row(entries: Iterable[str], tag: str = "td") -> str:
     """A row of an HTML table."""
     return f"<tr>{''.join(f'<{tag}>{entry}</{tag}>' for entry in entries)}</tr>"
@@ -591,7 +591,7 @@ def _history_table(h: History) -> str:
     return f"<p>{len(h)} rounds</p><table>{head}{''.join(rows)}</table>"
 
 
-# %% ../nbs/04_mtkb.ipynb #c100
+# %% ../nbs/04_mtkb.ipynb #c103
 def _with_warnings(rule: Any, *arguments: Any) -> tuple[Any, list[warnings.WarningMessage]]:
     """What a rule returns, and the warnings that it gave, which are not shown."""
     with warnings.catch_warnings(record=True) as caught:
@@ -599,7 +599,7 @@ def _with_warnings(rule: Any, *arguments: Any) -> tuple[Any, list[warnings.Warni
         return rule(*arguments), caught
 
 
-# %% ../nbs/04_mtkb.ipynb #c102
+# %% ../nbs/04_mtkb.ipynb #c105
 class Radius:
     """The radius beta_t of a run, kept up to date: `paper`, `tight` or `data`."""
 
@@ -627,14 +627,14 @@ class Radius:
         return float(beta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c107
+# %% ../nbs/04_mtkb.ipynb #c110
 def _nearest_of(points: list[Array], x: Array, slack: Array) -> Array | None:
     """The nearest to x (d,) of the points that differ from it by at most `slack` in each input; None if none does."""
     near = [p for p in points if (np.abs(p - x) <= slack).all()]
     return min(near, key=lambda p: float(np.linalg.norm(p - x))) if near else None
 
 
-# %% ../nbs/04_mtkb.ipynb #c108
+# %% ../nbs/04_mtkb.ipynb #c111
 class Plans:
     """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
 
@@ -664,7 +664,7 @@ class Plans:
         return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
 
 
-# %% ../nbs/04_mtkb.ipynb #c111
+# %% ../nbs/04_mtkb.ipynb #c114
 def as_generator(seed: Any) -> np.random.Generator:
     """The generator made from a seed, or a ValueError that names the argument."""
     try:
@@ -673,7 +673,7 @@ def as_generator(seed: Any) -> np.random.Generator:
         raise ValueError(f"seed must be None, a whole number >= 0 or a Generator, got {seed!r} ({error})") from None
 
 
-# %% ../nbs/04_mtkb.ipynb #c112
+# %% ../nbs/04_mtkb.ipynb #c115
 def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,) of the caller, or None where they are to be drawn."""
     fixed = None if weights is None else as_weights(weights, n)
@@ -682,7 +682,7 @@ def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     return fixed
 
 
-# %% ../nbs/04_mtkb.ipynb #c113
+# %% ../nbs/04_mtkb.ipynb #c116
 def _as_score(scalarization: Any, n: int, rng: np.random.Generator) -> Scalarization:
     """The scalarization, tried on n outputs, or an error if it does not fit."""
     if not isinstance(scalarization, Scalarization):
@@ -691,7 +691,7 @@ def _as_score(scalarization: Any, n: int, rng: np.random.Generator) -> Scalariza
     return scalarization
 
 
-# %% ../nbs/04_mtkb.ipynb #c115
+# %% ../nbs/04_mtkb.ipynb #c118
 class Asks:
     """Where experiments can be done, how outputs become a score, and what is pending: the asking half."""
 
@@ -734,7 +734,7 @@ class Asks:
         return x
 
 
-# %% ../nbs/04_mtkb.ipynb #c117
+# %% ../nbs/04_mtkb.ipynb #c120
 class AskTell(Asks):
     """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
 
@@ -788,13 +788,13 @@ class AskTell(Asks):
             raise ValueError(f"x must be pending, got {one}; pending are {self.pending}")
 
 
-# %% ../nbs/04_mtkb.ipynb #c122
+# %% ../nbs/04_mtkb.ipynb #c125
 def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
     """The variance of the noise, and at least 1e-8 of the prior's."""
     return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
 
 
-# %% ../nbs/04_mtkb.ipynb #c123
+# %% ../nbs/04_mtkb.ipynb #c126
 def _as_width(width: Any, s: Scalarization) -> str:
     """The name of a width that can serve the score s."""
     if not isinstance(width, str) or width not in WIDTHS:
@@ -804,7 +804,7 @@ def _as_width(width: Any, s: Scalarization) -> str:
     return width
 
 
-# %% ../nbs/04_mtkb.ipynb #c124
+# %% ../nbs/04_mtkb.ipynb #c127
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
 
@@ -831,7 +831,7 @@ class Bandit(AskTell):
         self.width = _as_width(width, self.scalarization)
 
 
-# %% ../nbs/04_mtkb.ipynb #c126
+# %% ../nbs/04_mtkb.ipynb #c129
 def _witness(opt: Bandit, post: Posterior) -> float:
     """What the RKHS norm must at least be by the data of a posterior, with probability 1 - delta."""
     if not len(post.data):
@@ -841,7 +841,7 @@ def _witness(opt: Bandit, post: Posterior) -> float:
     return evidence.norm_lower_bound
 
 
-# %% ../nbs/04_mtkb.ipynb #c127
+# %% ../nbs/04_mtkb.ipynb #c130
 def _promise_of(opt: Bandit, refuted: bool) -> str:
     """What the confidence band promises, or why it promises nothing."""
     if refuted:
@@ -853,7 +853,7 @@ def _promise_of(opt: Bandit, refuted: bool) -> str:
     )
 
 
-# %% ../nbs/04_mtkb.ipynb #c128
+# %% ../nbs/04_mtkb.ipynb #c131
 class Learner(Bandit):
     """A bandit with a posterior of everything told, which is also a witness of the norm."""
 
@@ -880,7 +880,7 @@ class Learner(Bandit):
         raise NotImplementedError
 
 
-# %% ../nbs/04_mtkb.ipynb #c130
+# %% ../nbs/04_mtkb.ipynb #c133
 class Imagined:
     """A copy of a state in which pending points are imagined, and the factor C that they cost."""
 
@@ -896,7 +896,7 @@ class Imagined:
         self.inflation = self.inflation + self.told.norm(x) / self.eta
 
 
-# %% ../nbs/04_mtkb.ipynb #c131
+# %% ../nbs/04_mtkb.ipynb #c134
 class Optimist(Learner):
     """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
 
@@ -930,14 +930,14 @@ class Optimist(Learner):
         self._imagined = None
 
 
-# %% ../nbs/04_mtkb.ipynb #c133
+# %% ../nbs/04_mtkb.ipynb #c136
 def _for_reading(post: Posterior) -> Posterior:
     """A posterior whose `update` is closed to the user."""
     post.read_only = True
     return post
 
 
-# %% ../nbs/04_mtkb.ipynb #c134
+# %% ../nbs/04_mtkb.ipynb #c137
 class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 

@@ -484,7 +484,7 @@ def neighbour_norm(kernel: MultiTaskKernel, X: ArrayLike, F: ArrayLike, toleranc
 SINE_WEIGHTS = ((-1.0, -1.0, 1.0), (-1.0, 1.0, 1.0), (0.5, 1.0, -1.0), (1.0, -0.5, -0.5))
 
 
-# %% ../nbs/08_problems.ipynb #c55
+# %% ../nbs/08_problems.ipynb #c56
 def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> Problem:
     """A problem whose bound is the norm of a neighbour of f, or the paper's."""
     tolerance = fields["noise_std"] if tolerance is None else tolerance
@@ -495,7 +495,7 @@ def _with_neighbour_norm(norm: str, tolerance: float | None, **fields: Any) -> P
     )
 
 
-# %% ../nbs/08_problems.ipynb #c56
+# %% ../nbs/08_problems.ipynb #c57
 def perturbed_sine(
     *,
     norm: str = "neighbour",
@@ -554,7 +554,7 @@ def perturbed_sine(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c61
+# %% ../nbs/08_problems.ipynb #c62
 def branin(U: ArrayLike) -> Array:
     """Branin-Hoo at points (s, 2), shape (s,); to be minimised, 0.397887 at three places of the unit square.
 
@@ -565,7 +565,7 @@ def branin(U: ArrayLike) -> Array:
     return (c - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
 
 
-# %% ../nbs/08_problems.ipynb #c63
+# %% ../nbs/08_problems.ipynb #c65
 def _shifts(U: Array, n: int) -> Array:
     """Minus the function, moved by 1, ..., n per cent of the square: (s, 2) -> (s, n), to be maximised."""
     return -np.stack([branin(U - i / 100) for i in range(1, n + 1)], axis=-1)
@@ -579,7 +579,7 @@ def _square(side: int) -> Array:
     return np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
-# %% ../nbs/08_problems.ipynb #c65
+# %% ../nbs/08_problems.ipynb #c67
 def shifted_branin(
     *,
     norm: str = "neighbour",
@@ -642,7 +642,7 @@ def shifted_branin(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c75
+# %% ../nbs/08_problems.ipynb #c77
 def _as_stations(station: ArrayLike, labels: tuple[str, ...], readings: int, places: int) -> NDArray[np.intp]:
     """The station of each reading, whole numbers from 0 to places - 1, each with a label."""
     numbers = as_real("station", station)
@@ -657,7 +657,7 @@ def _as_stations(station: ArrayLike, labels: tuple[str, ...], readings: int, pla
     return found
 
 
-# %% ../nbs/08_problems.ipynb #c77
+# %% ../nbs/08_problems.ipynb #c79
 @dataclass(frozen=True, eq=False)
 class Readings:
     """Repeated readings of several variables at several places.
@@ -712,7 +712,7 @@ class Readings:
         return (deviations**2).sum(0) / (len(self.values) - np.count_nonzero(self.counts()))
 
 
-# %% ../nbs/08_problems.ipynb #c79
+# %% ../nbs/08_problems.ipynb #c81
 def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readings, Readings]:
     """Two halves of the readings, drawn at random within each station."""
     order = rng.permutation(len(readings.station))
@@ -725,7 +725,7 @@ def split_readings(readings: Readings, rng: np.random.Generator) -> tuple[Readin
     return one, two
 
 
-# %% ../nbs/08_problems.ipynb #c83
+# %% ../nbs/08_problems.ipynb #c85
 def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     """The maximum-likelihood covariance of the tasks, R' K^-1 R / m, shape (n, n).
 
@@ -754,7 +754,7 @@ def task_matrix(k: ScalarKernel, X: ArrayLike, R: ArrayLike) -> Array:
     return (B + B.T) / 2
 
 
-# %% ../nbs/08_problems.ipynb #c88
+# %% ../nbs/08_problems.ipynb #c90
 class Nugget(ScalarKernel):
     """The kernel (1 - share) k(x, z) + share [x = z]: k, and a part that every point has to itself.
 
@@ -805,7 +805,7 @@ class Nugget(ScalarKernel):
         return (1 - self.share) * self.k._gradient(X, Z)
 
 
-# %% ../nbs/08_problems.ipynb #c91
+# %% ../nbs/08_problems.ipynb #c93
 def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
     """Minus the profile log likelihood of a scalar kernel, up to a constant; huge where K is singular."""
     try:
@@ -815,7 +815,7 @@ def _loss(k: ScalarKernel, X: Array, R: Array) -> float:
         return 1e6
 
 
-# %% ../nbs/08_problems.ipynb #c92
+# %% ../nbs/08_problems.ipynb #c94
 def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] = SE, nugget: bool = False) -> ICM:
     """An ICM kernel fitted to one (mean) reading a location, by maximum likelihood.
 
@@ -870,7 +870,7 @@ def fit_icm(X: ArrayLike, R: ArrayLike, scalar: Callable[[Array], ScalarKernel] 
     return k * task_matrix(k, points, table)
 
 
-# %% ../nbs/08_problems.ipynb #c97
+# %% ../nbs/08_problems.ipynb #c99
 def _standards(readings: Readings) -> tuple[Array, Array]:
     """Mean and standard deviation, over the stations, of the station means: each (n,)."""
     offset, scale = readings.means().mean(0), readings.means().std(0)
@@ -879,7 +879,7 @@ def _standards(readings: Readings) -> tuple[Array, Array]:
     return offset, scale
 
 
-# %% ../nbs/08_problems.ipynb #c99
+# %% ../nbs/08_problems.ipynb #c101
 def _sensor_truth(name: str, first: Readings, offset: Array, scale: Array) -> Truth:
     """The station means of the readings that f is made of, standardised."""
     return Truth(
@@ -894,13 +894,13 @@ def _sensor_truth(name: str, first: Readings, offset: Array, scale: Array) -> Tr
     )
 
 
-# %% ../nbs/08_problems.ipynb #c100
+# %% ../nbs/08_problems.ipynb #c102
 def _pose(truth: Truth, **told: Any) -> Problem:
     """The problem of a truth, with what an optimiser is told: kernel, noise, norm bound."""
     return Problem(**{f.name: getattr(truth, f.name) for f in fields(truth) if f.init}, **told)
 
 
-# %% ../nbs/08_problems.ipynb #c102
+# %% ../nbs/08_problems.ipynb #c104
 def sensor_problem(
     name: str,
     readings: Readings,
@@ -959,7 +959,7 @@ def sensor_problem(
     return _choose_norm(problem, norm, "true")
 
 
-# %% ../nbs/08_problems.ipynb #c104
+# %% ../nbs/08_problems.ipynb #c106
 def weather_readings() -> Readings:
     """Yearly weather at 53 stations in Colorado, 1961 to 1990: daily high and nightly low in C, precipitation in mm.
 
@@ -983,7 +983,7 @@ def weather_readings() -> Readings:
     )
 
 
-# %% ../nbs/08_problems.ipynb #c105
+# %% ../nbs/08_problems.ipynb #c108
 def weather(
     seed: int | np.random.Generator = 0,
     *,
@@ -1014,12 +1014,12 @@ def weather(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c121
+# %% ../nbs/08_problems.ipynb #c124
 INTEL_COLUMNS = ("temperature", "humidity", "light", "voltage")
 INTEL_PLAUSIBLE = {"temperature": (0.0, 50.0), "humidity": (0.0, 100.0), "light": (0.0, 1e4), "voltage": (2.3, 4.0)}
 
 
-# %% ../nbs/08_problems.ipynb #c122
+# %% ../nbs/08_problems.ipynb #c125
 def _intel_line(
     line: str, motes: Container[int], plausible: Mapping[str, tuple[float, float]]
 ) -> tuple[int, list[float]] | str:
@@ -1040,12 +1040,12 @@ def _intel_line(
     return mote, values
 
 
-# %% ../nbs/08_problems.ipynb #c124
+# %% ../nbs/08_problems.ipynb #c128
 def _open_text(path: str | PathLike[str]) -> TextIO:
     return gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
 
 
-# %% ../nbs/08_problems.ipynb #c125
+# %% ../nbs/08_problems.ipynb #c129
 def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable[str]:
     """The lines whose date lies in [start, start + days); ISO dates sort as text."""
     stop = str(date.fromisoformat(start) + timedelta(days)) if start is not None and days is not None else None
@@ -1054,7 +1054,7 @@ def _days(lines: Iterable[str], start: str | None, days: int | None) -> Iterable
             yield line
 
 
-# %% ../nbs/08_problems.ipynb #c127
+# %% ../nbs/08_problems.ipynb #c131
 def _clean(
     lines: Iterable[str], motes: Container[int], plausible: Mapping[str, tuple[float, float]]
 ) -> list[tuple[int, list[float]]]:
@@ -1070,7 +1070,7 @@ def _clean(
     return kept
 
 
-# %% ../nbs/08_problems.ipynb #c129
+# %% ../nbs/08_problems.ipynb #c133
 def _heard(places: Mapping[int, tuple[float, float]], kept: list[tuple[int, list[float]]]) -> dict[int, int]:
     """The motes with two readings or more, numbered in the order of `places`."""
     counts = Counter(mote for mote, _ in kept)
@@ -1082,7 +1082,7 @@ def _heard(places: Mapping[int, tuple[float, float]], kept: list[tuple[int, list
     return {mote: i for i, mote in enumerate(motes)}
 
 
-# %% ../nbs/08_problems.ipynb #c131
+# %% ../nbs/08_problems.ipynb #c135
 def _collect(
     places: Mapping[int, tuple[float, float]],
     kept: list[tuple[int, list[float]]],
@@ -1101,7 +1101,7 @@ def _collect(
     )
 
 
-# %% ../nbs/08_problems.ipynb #c132
+# %% ../nbs/08_problems.ipynb #c137
 def intel_readings(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1147,7 +1147,7 @@ def intel_readings(
     return _collect(places, kept, [INTEL_COLUMNS.index(v) for v in variables], tuple(variables))
 
 
-# %% ../nbs/08_problems.ipynb #c133
+# %% ../nbs/08_problems.ipynb #c138
 def intel_lab(
     data_txt: str | PathLike[str],
     mote_locs_txt: str | PathLike[str],
@@ -1180,7 +1180,7 @@ def intel_lab(
     return sensor_problem("intel", readings, scalar=scalar, nugget=nugget, repeats=repeats, seed=seed, norm=norm)
 
 
-# %% ../nbs/08_problems.ipynb #c141
+# %% ../nbs/08_problems.ipynb #c146
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "rkhs2": lambda seed: rkhs_function(2, seed),
     "rkhs20": lambda seed: rkhs_function(20, seed),

@@ -1378,8 +1378,30 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c176
+def _read_rule(
+    certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None
+) -> tuple[Certificate, str | None]:
+    """The certificate, and the kind of its correlation set; a constant multiplier proves nothing."""
+    rule = as_certificate(certificate, kind, n_tasks)
+    if beta is not None and not rule.charges_risk:
+        rule.unproved()
+    return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c178
+def _read_agreement(
+    domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
+) -> tuple[Any, ...]:
+    """The fields of a `SafeRecord`, read and checked."""
+    main_task = _one_of("main_task", main_task, range(n_tasks))
+    limits, rounds = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
+    failing, missing = _probability("delta", delta), _probability("rho", rho)
+    return domain, limits, n_tasks, main_task, failing, missing, rounds, _read_seeds(data, limits, n_tasks, domain.d)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c179
 class _Parts(SafeRecord):
-    """The record with its parts, and what can be read off them."""
+    """The record with its parts, made from what the user gave."""
 
     def __init__(
         self,
@@ -1411,27 +1433,35 @@ class _Parts(SafeRecord):
         seed: int | np.random.Generator | None = None,
     ):
         n_tasks, self.rng = int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
-        self.rule = as_certificate(certificate, correlation_set, n_tasks)
-        if beta is not None and not self.rule.charges_risk:
-            self.rule.unproved()
-        self.certificate = self.rule.name
-        self.correlation_set = correlation_set or _default_set(certificate) if isinstance(certificate, str) else None
-        main_task = _one_of("main_task", main_task, range(n_tasks))
-        limits, horizon = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
+        self.rule, self.correlation_set = _read_rule(certificate, correlation_set, n_tasks, beta)
         self.supplementary, self.kappa = int(supplementary), as_nonnegative("kappa", kappa)
         self.tau, self.psi, self.lipschitz, self._beta = float(tau), psi, _read_lipschitz(lipschitz, psi, domain), beta
-        delta, rho = _probability("delta", delta), _probability("rho", rho)
         scale = scale if self.rule.unknown_scale else None
         self.prior = Prior(as_positive("noise_std", noise_std) ** 2, scale, eta, truncation)
         self.models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
-        seeds = _read_seeds(data, limits, n_tasks, domain.d)
-        super().__init__(domain, limits, n_tasks, main_task, delta, rho, horizon, seeds)
+        super().__init__(*_read_agreement(domain, thresholds, n_tasks, main_task, delta, rho, horizon, data))
         self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
         self.search = _as_search(domain, self.rng, self.tau)
-        self.n_points = self.search.n_points
-        self._pending: Proposal | None = None
-        self._fraction: float | None = None
-        self._asked, self._side_count = False, 0
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c181
+class _Readings(_Parts):
+    """What can be read off a campaign; its state between two calls."""
+
+    _pending: Proposal | None = None
+    _fraction: float | None = None
+    _asked: bool = False
+    _side_count: int = 0
+
+    @property
+    def certificate(self) -> str:
+        """The name of the certificate."""
+        return self.rule.name
+
+    @property
+    def n_points(self) -> float:
+        """Number of points that a band is stated for."""
+        return self.search.n_points
 
     @property
     def belief(self) -> Belief:
@@ -1465,8 +1495,8 @@ class _Parts(SafeRecord):
         return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c177
-class SafeMTBO(_Parts):
+# %% ../nbs/07_safe_lmc.ipynb #c182
+class SafeMTBO(_Readings):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
     Parameters

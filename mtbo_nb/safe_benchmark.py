@@ -25,32 +25,24 @@ from .mtkb import Box
 from .safe import SafeMTBO, SafetyWarning
 
 Array = NDArray[np.float64]
-BOUNDS = np.array([[-1.0, 1.0]] * 4)
+PAPER_BOX = ((-1.0, 1.0),) * 4
+PAPER_SEEDS = (73, 1, 92, 23, 45, 67, 89, 12, 34, 56, 78, 90, 1111, 2222, 3333, 4444, 5555, 6666, 7777, 8888)
 
 # %% auto #0
 __all__ = [
     "Array",
-    "BOUNDS",
+    "PAPER_BOX",
+    "PAPER_SEEDS",
     "FIGURE_2",
     "FIGURE_3",
     "TWO_KERNELS",
-    "NOISE",
-    "ROUNDS",
-    "SWITCH",
-    "PLENTY",
-    "SPARSE",
-    "PANELS",
-    "ALONE",
-    "MODELS",
     "SAFE_FIGURES",
-    "SEEDS",
     "PUBLISHED_MEDIANS",
     "Bumps",
     "random_bumps",
     "Feature",
     "SafeProblem",
-    "mixed",
-    "largest",
+    "mix_features",
     "safe_problem",
     "shared_correlation",
     "SafeTrial",
@@ -58,7 +50,7 @@ __all__ = [
     "Rule",
     "safe_rules",
     "SafeResults",
-    "gathered",
+    "gather_trials",
     "reproduce_safe",
     "draw_safe",
 ]
@@ -134,18 +126,18 @@ class SafeProblem:
 
     def __call__(self, X: ArrayLike) -> Array:
         """Both tasks at X (s, d), shape (s, 2)."""
-        return mixed(self.parts, X)
+        return mix_features(self.parts, X)
 
 
-def mixed(parts: Sequence[tuple[Array, list[Bumps]]], X: ArrayLike) -> Array:
+def mix_features(parts: Sequence[tuple[Array, list[Bumps]]], X: ArrayLike) -> Array:
     """The sum of all features at X (s, d), shape (s, 2)."""
     columns = [np.stack([g(X) for g in functions], axis=1) @ mixing.T for mixing, functions in parts]
     return np.asarray(np.sum(columns, axis=0))
 
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c13
-def largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array, starts: int = 20) -> float:
-    """The largest value of a scalar function on the box, climbed to from the best of the points X."""
+def _largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array, starts: int = 20) -> float:
+    """The _largest value of a scalar function on the box, climbed to from the best of the points X."""
     top, inside = X[np.argsort(-values)[:starts]], Bounds(*bounds.T)
 
     def loss(x: Array) -> float:
@@ -155,7 +147,7 @@ def largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array,
 
 
 def safe_problem(
-    features: Sequence[Feature], seed: int, limit: float = -1.0, bounds: ArrayLike = BOUNDS
+    features: Sequence[Feature], seed: int, limit: float = -1.0, bounds: ArrayLike = PAPER_BOX
 ) -> SafeProblem:
     """A random problem of the benchmark: one start with f in [-0.55, 0], and 16 points of the simulation.
 
@@ -173,10 +165,10 @@ def safe_problem(
     rng, box = np.random.default_rng(as_seed("seed", seed)), np.asarray(bounds, dtype=float)
     parts = [feature.draw(rng, box) for feature in features]
     X = qmc.scale(qmc.Sobol(len(box), rng=rng).random(2**15), *box.T)
-    plant = mixed(parts, X)[:, 0]
+    plant = mix_features(parts, X)[:, 0]
     start = X[rng.choice(np.flatnonzero((plant >= -0.55) & (plant <= 0)))]
     side = np.vstack([qmc.scale(qmc.Sobol(len(box), rng=rng).random(16), *box.T), start])
-    best = largest(lambda Z: mixed(parts, Z)[:, 0], box, X, plant)
+    best = _largest(lambda Z: mix_features(parts, Z)[:, 0], box, X, plant)
     return SafeProblem(parts, box, limit, best, start, side)
 
 
@@ -193,7 +185,7 @@ def shared_correlation(features: Sequence[Feature]) -> float:
 
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c20
-NOISE, ROUNDS, SWITCH, PLENTY, SPARSE = 0.01, 100, 45, 8, 1
+_NOISE, _ROUNDS, _SWITCH, _PLENTY, _SPARSE = 0.01, 100, 45, 8, 1
 
 
 @dataclass(frozen=True)
@@ -211,7 +203,7 @@ class SafeTrial:
     certified : array, shape (T,)
         Part of the box that was certified.
     e_value : float
-        The largest evidence against the lengthscale.
+        The _largest evidence against the lengthscale.
     """
 
     regret: Array
@@ -222,7 +214,7 @@ class SafeTrial:
 
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c21
-def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int = ROUNDS, seed: int = 0) -> SafeTrial:
+def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int = _ROUNDS, seed: int = 0) -> SafeTrial:
     """Run one campaign.
 
     Parameters
@@ -239,14 +231,14 @@ def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int 
     opt = make(
         Box(problem.bounds),
         thresholds=problem.limit,
-        noise_std=NOISE,
+        noise_std=_NOISE,
         horizon=as_count("rounds", rounds),
         data=data,
-        supplementary=PLENTY,
+        supplementary=_PLENTY,
         seed=seed,
     )
     while opt.round < rounds:
-        opt.supplementary = PLENTY if opt.round < SWITCH else SPARSE
+        opt.supplementary = _PLENTY if opt.round < _SWITCH else _SPARSE
         x, task = opt.ask()
         opt.tell(x, problem(x[None])[0, task], task)
     return _trial(problem, opt, data[0][1][0])
@@ -274,29 +266,29 @@ class Rule:
 
     def __call__(self, domain: Box, *, data: Sequence[tuple[Array, Array]], **more: Any) -> SafeMTBO:
         """The optimiser; one that knows the plant alone gets the plant's data only."""
-        given = data[:1] if self.model == ALONE else data
+        given = data[:1] if self.model == _ALONE else data
         return self.method(list(self.kernels), domain, n_tasks=len(given), data=given, **self.options, **more)
 
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c25
-PANELS: dict[str, tuple[type[SafeMTBO], dict[str, Any]]] = {
+_PANELS: dict[str, tuple[type[SafeMTBO], dict[str, Any]]] = {
     "published": (SafePublished, {"eta": 0.1}),
     "theorem": (SafeMTBO, {"certificate": "theorem", "eta": 0.1}),
     "sharp": (SafeMTBO, {"certificate": "sharp", "eta": 0.1}),
     "risk": (SafeMTBO, {"certificate": "risk"}),
 }
-ALONE = "plant alone"
-MODELS = {"LMC": "#0072B2", "ICM": "#D55E00", ALONE: "#000000"}
+_ALONE = "plant alone"
+_MODELS = {"LMC": "#0072B2", "ICM": "#D55E00", _ALONE: "#000000"}
 
 
 def safe_rules(lmc: Sequence[ScalarKernel]) -> dict[str, Rule]:
     """All certificates with all models, by label, and the kernels of the LMC."""
     rules = {
         f"{panel}, {model}": Rule(method, lmc if model == "LMC" else (SE(0.2),), options, panel, model)
-        for panel, (method, options) in PANELS.items()
-        for model in MODELS
+        for panel, (method, options) in _PANELS.items()
+        for model in _MODELS
     }
-    del rules[f"sharp, {ALONE}"]  # with one task there is no correlation: the band is the theorem's
+    del rules[f"sharp, {_ALONE}"]  # with one task there is no correlation: the band is the theorem's
     return rules
 
 
@@ -307,13 +299,12 @@ SAFE_FIGURES: dict[str, tuple[tuple[Feature, ...], dict[str, Rule]]] = {
 }
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c28
-SEEDS = (73, 1, 92, 23, 45, 67, 89, 12, 34, 56, 78, 90, 1111, 2222, 3333, 4444, 5555, 6666, 7777, 8888)
 _ARRAYS = ("regret", "unsafe", "risk", "certified", "e_value")
 
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c29
 @dataclass(frozen=True, eq=False, repr=False)
-class SafeResults:
+class _Campaigns:
     """Campaigns of M rules with S seeds, T runs of the plant each.
 
     Attributes
@@ -336,13 +327,6 @@ class SafeResults:
     certified: Array
     e_value: Array
 
-    def __repr__(self) -> str:
-        rules, seeds, points = self.regret.shape
-        return f"SafeResults({self.problem!r}: {rules} rules, {seeds} seeds, {points - 1} runs of the plant)"
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
     def of(self, rule: str) -> int:
         """The row of a rule."""
         if rule not in self.rules:
@@ -362,30 +346,44 @@ class SafeResults:
         ours, theirs = (self.regret[self.of(name), :, at] for name in (rule, rival))
         return int((ours < theirs).sum()), int((ours > theirs).sum())
 
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c30
+def _summary_row(results: _Campaigns, rule: str, rounds: Sequence[int]) -> list[str]:
+    """One line of the summary."""
+    m = results.of(rule)
+    return [
+        rule,
+        *(f"{results.median(rule, n):.3f}" for n in rounds),
+        f"{results.broken(rule)} of {len(results.seeds)}",
+        f"{int(results.unsafe[m].sum())}",
+        f"{results.risk[m].sum(-1).mean():.3f}",
+        f"{np.median(results.certified[m, :, -1]):.1%}",
+    ]
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c31
+class SafeResults(_Campaigns):
+    """Campaigns of M rules with S seeds, with a table, and a file."""
+
+    def __repr__(self) -> str:
+        rules, seeds, points = self.regret.shape
+        return f"SafeResults({self.problem!r}: {rules} rules, {seeds} seeds, {points - 1} runs of the plant)"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     def summary(self, at: Sequence[int] = (10, 20, 45, 100)) -> Table:
         """Medians of the simple regret, unsafe campaigns, and what was certified at the end."""
-        T = self.regret.shape[2] - 1
-        rounds = [as_count("at", n) for n in at if n <= T]
-        rows = [
-            [
-                rule,
-                *(f"{self.median(rule, n):.3f}" for n in rounds),
-                f"{self.broken(rule)} of {len(self.seeds)}",
-                f"{int(self.unsafe[m].sum())}",
-                f"{self.risk[m].sum(-1).mean():.3f}",
-                f"{np.median(self.certified[m, :, -1]):.1%}",
-            ]
-            for m, rule in enumerate(self.rules)
-        ]
+        rounds = [as_count("at", n) for n in at if n < self.regret.shape[2]]
         head = [
             "median regret",
             *(f"n = {n}" for n in rounds),
-            "campaigns with an unsafe run",
+            "unsafe campaigns",
             "unsafe runs",
             "risk spent",
             "certified",
         ]
-        return Table(head, rows)
+        return Table(head, [_summary_row(self, rule, rounds) for rule in self.rules])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one small .npz file, in single precision. See `load`."""
@@ -401,7 +399,7 @@ class SafeResults:
         return cls(names["problem"], tuple(names["rules"]), tuple(names["seeds"]), *kept)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c31
+# %% ../nbs/10b_safe_benchmark.ipynb #c33
 def _campaign(task: tuple[Sequence[Feature], Rule, int, int]) -> SafeTrial:
     """One campaign from picklable parts; the alarms are in its result."""
     features, rule, rounds, seed = task
@@ -416,7 +414,7 @@ def _safe_figure(name: str) -> tuple[tuple[Feature, ...], dict[str, Rule]]:
     return SAFE_FIGURES[name]
 
 
-def gathered(name: str, rules: Sequence[str], seeds: Sequence[int], trials: Sequence[SafeTrial]) -> SafeResults:
+def gather_trials(name: str, rules: Sequence[str], seeds: Sequence[int], trials: Sequence[SafeTrial]) -> SafeResults:
     """Trials, the seeds of a rule one after the other, as one object."""
 
     def stacked(key: str) -> Any:
@@ -426,14 +424,14 @@ def gathered(name: str, rules: Sequence[str], seeds: Sequence[int], trials: Sequ
     return SafeResults(name, tuple(rules), tuple(seeds), *map(stacked, _ARRAYS))
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c32
+# %% ../nbs/10b_safe_benchmark.ipynb #c34
 def reproduce_safe(
     name: str,
     executor: Executor | None = None,
     *,
     rules: Iterable[str] | None = None,
-    rounds: int = ROUNDS,
-    seeds: Sequence[int] = SEEDS,
+    rounds: int = _ROUNDS,
+    seeds: Sequence[int] = PAPER_SEEDS,
     progress: bool = True,
 ) -> SafeResults:
     """Play what a figure on safe search shows.
@@ -462,16 +460,33 @@ def reproduce_safe(
     tasks = [(features, known[rule], rounds, as_seed("seeds", seed)) for rule in chosen for seed in seeds]
     run = map if executor is None else executor.map
     trials = list(tqdm(run(_campaign, tasks), total=len(tasks), desc=name, unit="run", disable=not progress))
-    return gathered(name, chosen, seeds, trials)
+    return gather_trials(name, chosen, seeds, trials)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c37
+# %% ../nbs/10b_safe_benchmark.ipynb #c39
 PUBLISHED_MEDIANS = {
     "safe2": {"ICM": 1.03, "LMC": 0.142, "plant alone": 3.08},
     "safe3": {"ICM": 0.342, "LMC": 0.294, "plant alone": 3.02},
 }
 
 
+def _draw_panel(ax: Any, results: SafeResults, panel: str) -> None:
+    """Median and quartiles of the rules with one certificate."""
+    from matplotlib.ticker import LogLocator
+
+    known = SAFE_FIGURES[results.problem][1]
+    for rule in (name for name in results.rules if known[name].panel == panel):
+        low, median, high = np.quantile(np.maximum(results.regret[results.of(rule)], 1e-3), [0.25, 0.5, 0.75], axis=0)
+        colour, n = _MODELS[known[rule].model], np.arange(len(median))
+        ax.plot(n, median, color=colour, label=known[rule].model)
+        ax.fill_between(n, low, high, color=colour, alpha=0.15, lw=0)
+    ax.set(title=panel, xlabel="runs of the plant", yscale="log", xlim=(0, len(median) - 1))
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("{x:g}")
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c40
 def draw_safe(results: SafeResults, figure: Any = None) -> Any:
     """Draw median and quartiles of the simple regret, a panel a certificate.
 
@@ -484,22 +499,14 @@ def draw_safe(results: SafeResults, figure: Any = None) -> Any:
     from matplotlib.figure import Figure as Canvas
 
     figure = Canvas(figsize=(8.5, 3.2), layout="constrained") if figure is None else figure
-    known = SAFE_FIGURES[results.problem][1]
+    known, T = SAFE_FIGURES[results.problem][1], results.regret.shape[2] - 1
     panels = list(dict.fromkeys(known[rule].panel for rule in results.rules))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for rule in results.rules:
-        ax = axes[panels.index(known[rule].panel)]
-        low, median, high = np.quantile(np.maximum(results.regret[results.of(rule)], 1e-3), [0.25, 0.5, 0.75], axis=0)
-        colour, n = MODELS[known[rule].model], np.arange(len(median))
-        ax.plot(n, median, color=colour, label=known[rule].model)
-        ax.fill_between(n, low, high, color=colour, alpha=0.15, lw=0)
-        ax.set(title=f"{known[rule].panel}", xlabel="runs of the plant", yscale="log", xlim=(0, n[-1]))
-    for model, value in PUBLISHED_MEDIANS.get(results.problem, {}).items():
-        for ax in axes:
-            ax.plot(
-                results.regret.shape[2] - 1, value, "d", ms=5, color=MODELS[model], mec="white", clip_on=False, zorder=3
-            )
+    for ax, panel in zip(axes, panels, strict=True):
+        _draw_panel(ax, results, panel)
+        for model, value in PUBLISHED_MEDIANS.get(results.problem, {}).items() if T == _ROUNDS else ():
+            ax.plot(T, value, "d", ms=6, color=_MODELS[model], mec="white", clip_on=False, zorder=3)
     axes[0].set(ylabel="simple regret")
-    handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, fontsize=8)
+    lines = {line.get_label(): line for ax in axes for line in ax.get_lines() if not line.get_label().startswith("_")}
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=3, fontsize=8)
     return figure

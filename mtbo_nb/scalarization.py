@@ -372,14 +372,6 @@ def hypervolume(Y: ArrayLike, reference: ArrayLike) -> float:
     return _staircase(heights) if y.shape[1] <= 2 else float(moocore.hypervolume(heights, ref=0.0, maximise=True))
 
 
-def _staircase(heights: Array) -> float:
-    """Area under a staircase of points (t, 2) > 0, or the largest of the heights (t, 1)."""
-    first, last = heights[np.argsort(-heights[:, 0])].T[[0, -1]]
-    if heights.shape[1] == 1:
-        return float(first[0])
-    return float(first @ np.diff(np.maximum.accumulate(last), prepend=0.0))
-
-
 # %% ../nbs/03_scalarization.ipynb #c71
 def hypervolume_constant(n: int) -> float:
     """The volume of the part of the n-dimensional unit ball with all coordinates >= 0."""

@@ -160,6 +160,20 @@ def test_thinning_keeps_what_it_keeps(tmp_path):
         kept.means(at=59)
 
 
+@pytest.mark.parametrize(
+    ("attempt", "message"),
+    [
+        (lambda curves: curves.lead("MOBO", "MTKB"), "rival must be one of"),
+        (lambda curves: curves.lead("MTKB", "MOBO"), "method must be one of"),
+        (lambda curves: curves.lead("MOBO", "MT-KB, paper's b", what="hypervolume"), "what must be"),
+        (lambda curves: curves.only(["MOBO", "MTKB"]), "methods must be one of"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_named(attempt, message):
+    with pytest.raises(ValueError, match=message):
+        attempt(stored("fig1b"))
+
+
 def test_panels_and_drawing():
     assert list(FIGURES["fig1b"].panels()) == ["the paper's b: no guarantee", "norm bound that holds"]
     assert "norm of a neighbour: a guess" in FIGURES["fig3b"].panels()

@@ -11,7 +11,19 @@ from strategies import kernels
 
 from mtbo_nb.concentration import NormBoundFalsified
 from mtbo_nb.kernels import ICM, LMC, SE, Matern, similar_tasks
-from mtbo_nb.mtkb import MTKB, WIDTHS, Box, Finite, Moments, ellipsoid_weights, ellipsoid_weights_pair, first_best
+from mtbo_nb.mtkb import (
+    MTKB,
+    WIDTHS,
+    Box,
+    Finite,
+    Moments,
+    _value_and_slope,
+    climb,
+    divide,
+    ellipsoid_weights,
+    ellipsoid_weights_pair,
+    first_best,
+)
 from mtbo_nb.regression import posterior
 from mtbo_nb.scalarization import Chebyshev, Hypervolume, Linear
 
@@ -380,3 +392,23 @@ def test_posterior_of_the_optimiser_is_the_posterior_of_the_data():
     fresh = posterior(LMC2, 0.05).update(opt.history.X, opt.history.Y)
     np.testing.assert_allclose(opt.posterior.joint(GRID[::5]), fresh.joint(GRID[::5]), atol=1e-9)
     np.testing.assert_allclose(opt._states[0].model.logdet, fresh.logdet)
+
+
+@pytest.mark.parametrize("score, gap", [(Linear(), 1e-5), (Chebyshev(), 0.02)], ids=["smooth", "kinks"])
+def test_climbing_is_not_far_below_direct(score, gap):
+    """A smooth acquisition is climbed to the top; at the kinks of the Chebyshev score the climb may stop early."""
+    kernel, box, width = similar_tasks(SE(0.15), 3, 0.4), Box([[0, 1], [0, 1]]), WIDTHS["directional"]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        fit = posterior(kernel, 0.01).update(rng.random((15, 2)), rng.standard_normal((15, 3)))
+        w = score.sample_weights(3, rng)
+
+        def value(X, fit=fit, w=w):
+            return width.value(score, w, 2.0, Moments(*fit.moments(X)))
+
+        def slope(X, fit=fit, w=w):
+            return _value_and_slope(width, score, w, 2.0, fit.gradients(X))
+
+        ends = climb(value, slope, box, rng, np.zeros((0, 2))), divide(value, box, 2000)
+        climbed, divided = value(np.array(ends))
+        assert climbed >= divided - gap

@@ -1,0 +1,149 @@
+"""The safe benchmark: functions of known norm, campaigns, results; and the safe baselines."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtbo_nb.baselines import PublishedBand, SafeBO, SafeICM, SafePublished, SafeUCB
+from mtbo_nb.kernels import SE, Matern
+from mtbo_nb.mtkb import Box, Finite
+from mtbo_nb.safe import SafeMTBO
+from mtbo_nb.safe_benchmark import (
+    FIGURE_2,
+    FIGURE_3,
+    PAPER_BOX,
+    SAFE_FIGURES,
+    SafeResults,
+    SafeTrial,
+    gather_trials,
+    random_bumps,
+    reproduce_safe,
+    safe_problem,
+    safe_trial,
+    shared_correlation,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.5, 40.0), st.integers(1, 4))
+def test_bumps_have_the_norm_that_is_asked_for(seed, norm, d):
+    bounds = np.array([[-1.0, 1.0]] * d)
+    g = random_bumps(Matern(2.5, 0.3), norm, bounds, np.random.default_rng(seed), size=32)
+    K = g.kernel(g.centres)
+    assert np.isclose(g.weights @ K @ g.weights, norm**2)
+    np.testing.assert_allclose(g(g.centres), K @ g.weights)
+    assert np.abs(g.centres).max() <= 1
+
+
+def test_a_problem_starts_where_the_paper_says_and_knows_its_best_value():
+    problem, again = safe_problem(FIGURE_2, 5), safe_problem(FIGURE_2, 5)
+    assert -0.55 <= problem(problem.start[None])[0, 0] <= 0 and problem.side.shape == (17, 4)
+    assert np.array_equal(problem.side[-1], problem.start) and problem.best == again.best
+    X = np.random.default_rng(0).uniform(-1, 1, (4000, 4))
+    assert problem(X)[:, 0].max() <= problem.best
+
+
+def test_two_features_of_one_kernel_are_one_feature():
+    """The sample correlation of both tasks, over points and problems, against the formula."""
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, 4))
+    for features in (FIGURE_2, FIGURE_3):
+        r = [np.corrcoef(safe_problem(features, s)(X).T)[0, 1] for s in range(6)]
+        assert abs(np.mean(r) - shared_correlation(features)) < 0.05
+
+
+@pytest.mark.parametrize("rule", ["published, ICM", "theorem, LMC", "sharp, LMC", "risk, ICM", "theorem, plant alone"])
+def test_rules_play_and_travel(rule):
+    rules = SAFE_FIGURES["safe2"][1]
+    problem, made = safe_problem(FIGURE_2, 1), pickle.loads(pickle.dumps(rules[rule]))
+    trial = safe_trial(problem, made, rounds=3)
+    assert trial.regret.shape == (4,) and (np.diff(trial.regret) <= 0).all() and trial.regret[-1] >= 0
+    assert trial.unsafe.shape == trial.risk.shape == trial.certified.shape == (3,)
+    assert (trial.risk == 0).all() or rule.startswith("risk")
+
+
+def fake(regret, unsafe):
+    """A trial with these numbers."""
+    n = len(unsafe)
+    return SafeTrial(np.array(regret, dtype=float), np.array(unsafe, dtype=bool), np.full(n, 0.01), np.ones(n), 0.5)
+
+
+def test_results_count_and_come_back(tmp_path):
+    trials = [fake([3, 2], [0]), fake([3, 1], [1]), fake([4, 4], [0]), fake([4, 0.5], [0])]
+    results = gather_trials("safe2", ["risk, ICM", "risk, LMC"], [7, 8], trials)
+    assert results.median("risk, ICM") == 1.5 and results.broken("risk, ICM") == 1 and results.broken("risk, LMC") == 0
+    assert results.wins("risk, ICM", "risk, LMC") == (1, 1)
+    results.save(tmp_path / "r.npz")
+    back = SafeResults.load(tmp_path / "r.npz")
+    assert back.rules == results.rules and back.seeds == (7, 8) and (back.unsafe == results.unsafe).all()
+    np.testing.assert_allclose(back.regret, results.regret)
+    assert "2.250" in repr(results.summary(at=[1]))  # the median of 4 and 0.5
+    with pytest.raises(ValueError, match="rule must be one of"):
+        results.median("magic")
+
+
+def test_bad_figures():
+    for options, words in [({"name": "x"}, "name"), ({"rules": ["x"]}, "rules"), ({"seeds": []}, "seeds")]:
+        with pytest.raises(ValueError, match=words):
+            reproduce_safe(**{"name": "safe2", "progress": False} | options)
+
+
+# ------------------------------------------------------------------------------------------- the safe baselines
+
+GRID = Finite(np.linspace(0, 1, 31)[:, None])
+COMMON = {"thresholds": -1.0, "noise_std": 0.05}
+PLANT, SIDE = ([[0.5]], [0.3]), ([[0.5], [0.1]], [0.2, 0.0])
+
+
+def test_the_plant_alone_is_the_same_framework_with_one_task():
+    alone = SafeBO([SE(0.2)], GRID, data=[PLANT], seed=0, **COMMON)
+    same = SafeMTBO([SE(0.2)], GRID, n_tasks=1, data=[PLANT], seed=0, **COMMON)
+    assert alone.ask().task == 0 and np.array_equal(alone.ask().x, same.ask().x) and alone.stated == same.stated
+
+
+def test_outputs_of_a_plant_are_learnt_independently():
+    limits = {1: (None, 0.5)}
+    opt = SafeBO([SE(0.2)], GRID, n_tasks=2, thresholds=limits, noise_std=0.05, data=[PLANT, ([[0.5]], [-1.0])])
+    before = opt.predict([[0.6]], 0)
+    opt.tell([0.5], [0.3, -5.0])
+    assert np.isclose(before[0], opt.predict([[0.6]], 0)[0], atol=0.05) and opt.side_tasks == []
+    with pytest.raises(ValueError, match="limit every task"):
+        SafeBO([SE(0.2)], GRID, n_tasks=2, data=[PLANT, SIDE], **COMMON)
+
+
+def test_what_is_not_proved_states_nothing():
+    for opt in (
+        SafeUCB([SE(0.2)], GRID, data=[PLANT], **COMMON),
+        SafePublished([SE(0.2)], GRID, data=[PLANT, SIDE], supplementary=0, **COMMON),
+        SafeMTBO([SE(0.2)], GRID, data=[PLANT, SIDE], certificate="sharp", beta=4.0, supplementary=0, **COMMON),
+    ):
+        assert opt.stated is None and "nothing stated" in opt.ask().certificate
+    assert SafeUCB([SE(0.2)], GRID, data=[PLANT], sqrt_beta=3.0, **COMMON).beta == 9.0
+    with pytest.raises(ValueError, match="sqrt_beta"):
+        SafeUCB([SE(0.2)], GRID, data=[PLANT], sqrt_beta=-1.0, **COMMON)
+
+
+def test_the_risk_rule_has_no_multiplier_and_keeps_its_statement():
+    assert SafeMTBO([SE(0.2)], GRID, data=[PLANT, SIDE], beta=4.0, **COMMON).stated == 0.95
+
+
+def test_published_simplification_drops_gamma_the_union_and_negative_correlations():
+    X = np.linspace(0, 1, 12)[:, None]
+    opposed = [(X[::3], np.sin(6 * X[::3, 0])), (X, -np.sin(6 * X[:, 0]))]  # the simulation is upside down
+    opt = SafePublished([SE(0.2)], GRID, data=opposed, supplementary=0, **{**COMMON, "thresholds": -2.0})
+    assert np.isclose(opt.beta, 2 * np.log(31 / 0.05))
+    opt.ask()
+    lo, hi = opt.rule.correlations.interval(opt.belief.parts[0].correlation, opt)
+    assert lo == hi == 0.0  # the credible interval is negative: nothing is left but independence
+    assert PublishedBand().multiplier(opt.scaling) == opt.scaling.nu + np.sqrt(opt.scaling.beta)
+
+
+def test_one_kernel_for_all_tasks():
+    icm = SafeICM(SE(0.2), Box([[0, 1]]), data=[PLANT, SIDE], **COMMON)
+    assert len(icm.models[0].kernels) == 1 and icm.models[0].unknown == [0]
+
+
+def test_the_box_of_the_benchmark():
+    assert np.shape(PAPER_BOX) == (4, 2)
