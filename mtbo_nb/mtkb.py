@@ -32,6 +32,7 @@ __all__ = [
     "Ellipsoid",
     "first_best",
     "spread_best",
+    "polish",
     "climb",
     "divide",
     "OnList",
@@ -398,11 +399,24 @@ def spread_best(X: Array, values: Array, count: int, apart: float) -> Array:
     return np.array(chosen)
 
 
-# %% ../nbs/04_mtkb.ipynb #c71
+# %% ../nbs/04_mtkb.ipynb #c72
+def polish(value: Any, x: Array, box: Box, rng: np.random.Generator, rounds: int = 14, size: int = 24) -> Array:
+    """A point at least as good as x (d,): clouds around the best, from 5 % of the box, smaller without success."""
+    low, high = box.bounds.T
+    best, top, width = x, float(value(x[None])[0]), 0.05
+    for _ in range(rounds):
+        Z = np.clip(best + width * (high - low) * rng.standard_normal((size, box.d)), low, high)
+        values = value(Z)
+        j = int(values.argmax())
+        best, top, width = (Z[j], float(values[j]), width) if values[j] > top else (best, top, width / 2.5)
+    return best
+
+
+# %% ../nbs/04_mtkb.ipynb #c74
 def climb(
     value: Any, slope: Any, box: Box, rng: np.random.Generator, extra: Array, points: int = 2048, starts: int = 10
 ) -> Array:
-    """The maximiser (d,) on a box: Sobol points and `extra` ones, then L-BFGS-B from the best that are apart.
+    """The maximiser (d,) on a box: Sobol points and `extra` ones, L-BFGS-B from the best that are apart, polished.
 
     `value` maps points (s, d) to (s,), `slope` maps them to values (s,) and gradients (s, d).
     """
@@ -418,11 +432,10 @@ def climb(
 
     climbed = minimize(negative, start.ravel(), jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * start.size)
     ends = np.vstack([low + (high - low) * climbed.x.reshape(-1, box.d), X[[np.argmax(values)]]])
-    best: Array = ends[np.argmax(value(ends))]
-    return best
+    return polish(value, ends[np.argmax(value(ends))], box, rng)
 
 
-# %% ../nbs/04_mtkb.ipynb #c72
+# %% ../nbs/04_mtkb.ipynb #c75
 def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     """The maximiser (d,) on a box by scipy's DIRECT, as in the paper; by default with 2000 evaluations an input."""
     low, high = box.bounds.T
@@ -442,7 +455,7 @@ def divide(value: Any, box: Box, evaluations: int | None = None) -> Array:
     return best
 
 
-# %% ../nbs/04_mtkb.ipynb #c74
+# %% ../nbs/04_mtkb.ipynb #c77
 def _value_and_slope(
     width: Width, s: Scalarization, w: Array, beta: float, gradients: tuple[Array, Array, Array, Array]
 ) -> tuple[Array, Array]:
@@ -453,7 +466,7 @@ def _value_and_slope(
     return width.value(s, w, beta, m), np.einsum("sn,snd->sd", g, dmean) + np.einsum("sij,sijd->sd", G, dcov)
 
 
-# %% ../nbs/04_mtkb.ipynb #c87
+# %% ../nbs/04_mtkb.ipynb #c90
 class OnList:
     """The posterior on a finite domain, carried on the candidates."""
 
@@ -483,7 +496,7 @@ class OnList:
         return self.domain.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/04_mtkb.ipynb #c91
+# %% ../nbs/04_mtkb.ipynb #c94
 def _best_in_box(
     domain: Box, model: Any, width: Width, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
 ) -> tuple[Array, float]:
@@ -500,7 +513,7 @@ def _best_in_box(
     return x, float(value(x[None])[0])
 
 
-# %% ../nbs/04_mtkb.ipynb #c92
+# %% ../nbs/04_mtkb.ipynb #c95
 class InBox:
     """The posterior on a box, solved where it is asked."""
 
@@ -526,7 +539,7 @@ class InBox:
         return _best_in_box(self.domain, self.model, width, s, w, beta, rng)
 
 
-# %% ../nbs/04_mtkb.ipynb #c93
+# %% ../nbs/04_mtkb.ipynb #c96
 def _as_domain(domain: Any) -> Finite | Box:
     """The domain, or a TypeError if it is none."""
     if not isinstance(domain, Finite | Box):
@@ -540,7 +553,7 @@ def on_domain(domain: Finite | Box, kernel: MultiTaskKernel, eta: float) -> OnLi
     return OnList(domain, kernel, eta) if isinstance(domain, Finite) else InBox(domain, kernel, eta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c97
+# %% ../nbs/04_mtkb.ipynb #c100
 @dataclass
 class History:
     """The rounds of a run, one entry each."""
@@ -571,14 +584,14 @@ class History:
         return _history_table(self)
 
 
-# %% ../nbs/04_mtkb.ipynb #c99
+# %% ../nbs/04_mtkb.ipynb #c102
 def _round_entries(h: History, t: int) -> list[str]:
     """What the table says about round t."""
     vectors = [np.array2string(v, precision=3) for v in (h.x[t], h.y[t], h.weights[t])]
     return [f"{t + 1}", *vectors, f"{h.beta[t]:.3f}", f"{h.value[t]:.3f}"]
 
 
-# %% ../nbs/04_mtkb.ipynb #c100
+# %% ../nbs/04_mtkb.ipynb #c103
 def _html_row(entries: Iterable[str], tag: str = "td") -> str:
     """A row of an HTML table."""
     return f"<tr>{''.join(f'<{tag}>{entry}</{tag}>' for entry in entries)}</tr>"
@@ -591,7 +604,7 @@ def _history_table(h: History) -> str:
     return f"<p>{len(h)} rounds</p><table>{head}{''.join(rows)}</table>"
 
 
-# %% ../nbs/04_mtkb.ipynb #c103
+# %% ../nbs/04_mtkb.ipynb #c106
 def _with_warnings(rule: Any, *arguments: Any) -> tuple[Any, list[warnings.WarningMessage]]:
     """What a rule returns, and the warnings that it gave, which are not shown."""
     with warnings.catch_warnings(record=True) as caught:
@@ -599,7 +612,7 @@ def _with_warnings(rule: Any, *arguments: Any) -> tuple[Any, list[warnings.Warni
         return rule(*arguments), caught
 
 
-# %% ../nbs/04_mtkb.ipynb #c105
+# %% ../nbs/04_mtkb.ipynb #c108
 class Radius:
     """The radius beta_t of a run, kept up to date: `paper`, `tight` or `data`."""
 
@@ -627,14 +640,14 @@ class Radius:
         return float(beta)
 
 
-# %% ../nbs/04_mtkb.ipynb #c110
+# %% ../nbs/04_mtkb.ipynb #c113
 def _nearest_of(points: list[Array], x: Array, slack: Array) -> Array | None:
     """The nearest to x (d,) of the points that differ from it by at most `slack` in each input; None if none does."""
     near = [p for p in points if (np.abs(p - x) <= slack).all()]
     return min(near, key=lambda p: float(np.linalg.norm(p - x))) if near else None
 
 
-# %% ../nbs/04_mtkb.ipynb #c111
+# %% ../nbs/04_mtkb.ipynb #c114
 class Plans:
     """What was asked for and not yet told: for each point the plans (weights, radius, bound) that led to it."""
 
@@ -664,7 +677,7 @@ class Plans:
         return [np.frombuffer(key).copy() for key, plans in self._waiting.items() for _ in plans]
 
 
-# %% ../nbs/04_mtkb.ipynb #c114
+# %% ../nbs/04_mtkb.ipynb #c117
 def as_generator(seed: Any) -> np.random.Generator:
     """The generator made from a seed, or a ValueError that names the argument."""
     try:
@@ -673,7 +686,7 @@ def as_generator(seed: Any) -> np.random.Generator:
         raise ValueError(f"seed must be None, a whole number >= 0 or a Generator, got {seed!r} ({error})") from None
 
 
-# %% ../nbs/04_mtkb.ipynb #c115
+# %% ../nbs/04_mtkb.ipynb #c118
 def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,) of the caller, or None where they are to be drawn."""
     fixed = None if weights is None else as_weights(weights, n)
@@ -682,7 +695,7 @@ def as_fixed(weights: ArrayLike | None, n: int) -> Array | None:
     return fixed
 
 
-# %% ../nbs/04_mtkb.ipynb #c116
+# %% ../nbs/04_mtkb.ipynb #c119
 def _as_score(scalarization: Any, n: int, rng: np.random.Generator) -> Scalarization:
     """The scalarization, tried on n outputs, or an error if it does not fit."""
     if not isinstance(scalarization, Scalarization):
@@ -691,7 +704,7 @@ def _as_score(scalarization: Any, n: int, rng: np.random.Generator) -> Scalariza
     return scalarization
 
 
-# %% ../nbs/04_mtkb.ipynb #c118
+# %% ../nbs/04_mtkb.ipynb #c121
 class Asks:
     """Where experiments can be done, how outputs become a score, and what is pending: the asking half."""
 
@@ -734,7 +747,7 @@ class Asks:
         return x
 
 
-# %% ../nbs/04_mtkb.ipynb #c120
+# %% ../nbs/04_mtkb.ipynb #c123
 class AskTell(Asks):
     """Propose and learn, one experiment or a batch at a time; subclasses say which model and which bound.
 
@@ -788,13 +801,13 @@ class AskTell(Asks):
             raise ValueError(f"x must be pending, got {one}; pending are {self.pending}")
 
 
-# %% ../nbs/04_mtkb.ipynb #c125
+# %% ../nbs/04_mtkb.ipynb #c128
 def default_ridge(kernel: MultiTaskKernel, noise_std: float) -> float:
     """The variance of the noise, and at least 1e-8 of the prior's."""
     return max(noise_std**2, 1e-8 * max(kernel.kappa(), 1e-300))
 
 
-# %% ../nbs/04_mtkb.ipynb #c126
+# %% ../nbs/04_mtkb.ipynb #c129
 def _as_width(width: Any, s: Scalarization) -> str:
     """The name of a width that can serve the score s."""
     if not isinstance(width, str) or width not in WIDTHS:
@@ -804,7 +817,7 @@ def _as_width(width: Any, s: Scalarization) -> str:
     return width
 
 
-# %% ../nbs/04_mtkb.ipynb #c127
+# %% ../nbs/04_mtkb.ipynb #c130
 class Bandit(AskTell):
     """Ask and tell with a kernel and the assumptions of a confidence band, each checked at the door."""
 
@@ -831,7 +844,7 @@ class Bandit(AskTell):
         self.width = _as_width(width, self.scalarization)
 
 
-# %% ../nbs/04_mtkb.ipynb #c129
+# %% ../nbs/04_mtkb.ipynb #c132
 def _witness(opt: Bandit, post: Posterior) -> float:
     """What the RKHS norm must at least be by the data of a posterior, with probability 1 - delta."""
     if not len(post.data):
@@ -841,7 +854,7 @@ def _witness(opt: Bandit, post: Posterior) -> float:
     return evidence.norm_lower_bound
 
 
-# %% ../nbs/04_mtkb.ipynb #c130
+# %% ../nbs/04_mtkb.ipynb #c133
 def _promise_of(opt: Bandit, refuted: bool) -> str:
     """What the confidence band promises, or why it promises nothing."""
     if refuted:
@@ -853,7 +866,7 @@ def _promise_of(opt: Bandit, refuted: bool) -> str:
     )
 
 
-# %% ../nbs/04_mtkb.ipynb #c131
+# %% ../nbs/04_mtkb.ipynb #c134
 class Learner(Bandit):
     """A bandit with a posterior of everything told, which is also a witness of the norm."""
 
@@ -880,7 +893,7 @@ class Learner(Bandit):
         raise NotImplementedError
 
 
-# %% ../nbs/04_mtkb.ipynb #c133
+# %% ../nbs/04_mtkb.ipynb #c136
 class Imagined:
     """A copy of a state in which pending points are imagined, and the factor C that they cost."""
 
@@ -896,7 +909,7 @@ class Imagined:
         self.inflation = self.inflation + self.told.norm(x) / self.eta
 
 
-# %% ../nbs/04_mtkb.ipynb #c134
+# %% ../nbs/04_mtkb.ipynb #c137
 class Optimist(Learner):
     """Propose the maximiser of an upper confidence bound; subclasses set `_states` (the first is used) and `beta`."""
 
@@ -930,14 +943,14 @@ class Optimist(Learner):
         self._imagined = None
 
 
-# %% ../nbs/04_mtkb.ipynb #c136
+# %% ../nbs/04_mtkb.ipynb #c139
 def _for_reading(post: Posterior) -> Posterior:
     """A posterior whose `update` is closed to the user."""
     post.read_only = True
     return post
 
 
-# %% ../nbs/04_mtkb.ipynb #c137
+# %% ../nbs/04_mtkb.ipynb #c140
 class MTKB(Optimist):
     """Multi-task kernelized bandits: optimise several related outputs by ask and tell.
 

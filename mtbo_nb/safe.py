@@ -1212,7 +1212,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     if multiple < 1:
         means = "the model is too smooth: certificates are too bold, not to be trusted"
     else:
-        means = "the model is rougher than the data: probably over-cautious, the stated probability is not exact either"
+        means = "the model is rougher than the data: mostly over-cautious, but not safe by that"
     return (
         f"the data speak against the lengthscale (e-value {e_value:.2g}, {multiple:.2g} times it fits better): {means}"
     )
@@ -1490,6 +1490,11 @@ class _Readings(_Parts):
         """The largest evidence against the lengthscale so far."""
         return self.watch.e_value
 
+    @property
+    def better_lengthscale(self) -> float | None:
+        """After an alarm, the multiple of the lengthscales that fits better: below 1 the model is too smooth."""
+        return self.watch.multiple
+
     def predict(self, X: ArrayLike, task: int | None = None) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
         return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
@@ -1612,6 +1617,6 @@ class SafeMTBO(_Readings):
         part = "" if self._fraction is None else f"{self._fraction:.0%} certified, "
         alarm = "" if self.e_value < 100 else ", THE DATA SPEAK AGAINST THE MODEL"
         return (
-            f"SafeMTBO({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
+            f"{type(self).__name__}({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
             f"{self.history.violations} runs outside the limits{alarm})"
         )

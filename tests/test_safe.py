@@ -520,7 +520,7 @@ def test_psi_is_computed_every_round(certificate):
         assert ref.carried is None and np.isclose(opt.scaling.psi, psi)
 
 
-@pytest.mark.parametrize(("ell", "words"), [(0.6, "too bold, not to be trusted"), (0.03, "probably over-cautious")])
+@pytest.mark.parametrize(("ell", "words"), [(0.6, "too bold, not to be trusted"), (0.03, "mostly over-cautious")])
 def test_the_alarm_says_in_which_direction_the_model_is_wrong(ell, words):
     rng = np.random.default_rng(0)
     f = ROOT @ rng.standard_normal((200, 2))
