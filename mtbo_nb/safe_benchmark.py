@@ -137,7 +137,7 @@ def mix_features(parts: Sequence[tuple[Array, list[Bumps]]], X: ArrayLike) -> Ar
 
 # %% ../nbs/10b_safe_benchmark.ipynb #c13
 def _largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array, starts: int = 20) -> float:
-    """The _largest value of a scalar function on the box, climbed to from the best of the points X."""
+    """The largest value of a scalar function on the box, climbed to from the best of the points X."""
     top, inside = X[np.argsort(-values)[:starts]], Bounds(*bounds.T)
 
     def loss(x: Array) -> float:
@@ -203,7 +203,7 @@ class SafeTrial:
     certified : array, shape (T,)
         Part of the box that was certified.
     e_value : float
-        The _largest evidence against the lengthscale.
+        The largest evidence against the lengthscale.
     """
 
     regret: Array
