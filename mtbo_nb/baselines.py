@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .concentration import DataRadius, confidence_radius
-from .correlation import CorrelationPosterior
-from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_nonnegative, as_positive
+from .correlation import CorrelationPosterior, as_kernels
+from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_positive
 from .mtbkb import MTBKB
 from mtbo_nb.mtkb import (
     MTKB,
@@ -29,6 +29,7 @@ from mtbo_nb.mtkb import (
     OnList,
     Optimist,
     Width,
+    _as_domain,
     default_ridge,
     on_domain,
 )
@@ -556,6 +557,15 @@ class SobolSearch(Baseline):
 
 
 # %% ../nbs/09_baselines.ipynb #c68
+def _fixed(owner: object, options: Mapping[str, Any], **why: str) -> None:
+    """A TypeError for an option that a class fixes."""
+    for name in why:
+        if name in options:
+            cls, came = type(owner).__name__, repr(options[name])[:60]
+            raise TypeError(f"{name} is fixed by {cls} ({why[name]}); leave it out or use SafeMTBO, got {came}")
+
+
+# %% ../nbs/09_baselines.ipynb #c70
 class SafeBO(SafeMTBO):
     """Safe Bayesian optimisation of a plant alone: no free tasks, every output learnt by itself.
 
@@ -571,13 +581,15 @@ class SafeBO(SafeMTBO):
     """
 
     def __init__(self, kernels: Sequence[ScalarKernel], domain: Finite | Box, *, n_tasks: int = 1, **options: Any):
-        alone = np.repeat(np.eye(n_tasks)[None], len(kernels), axis=0)
+        _fixed(self, options, correlation="every output is learnt by itself")
+        kernels = as_kernels("kernels", kernels)
+        alone = np.repeat(np.eye(as_count("n_tasks", n_tasks))[None], len(kernels), axis=0)
         super().__init__(kernels, domain, n_tasks=n_tasks, correlation=alone, **{"supplementary": 0} | options)
         if self.side_tasks:
             raise ValueError(f"thresholds must limit every task but the main one, missing {self.side_tasks}")
 
 
-# %% ../nbs/09_baselines.ipynb #c70
+# %% ../nbs/09_baselines.ipynb #c72
 class SafeUCB(SafeBO):
     """Safe search of a plant alone with a constant multiplier, as SafeOpt is used; nothing is guaranteed.
 
@@ -598,11 +610,12 @@ class SafeUCB(SafeBO):
     def __init__(
         self, kernels: Sequence[ScalarKernel], domain: Finite | Box, *, sqrt_beta: float = 2.0, **options: Any
     ):
+        _fixed(self, options, certificate="a band with a constant multiplier", beta="the square of sqrt_beta")
         beta = as_positive("sqrt_beta", sqrt_beta) ** 2
         super().__init__(kernels, domain, certificate="theorem", beta=beta, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c72
+# %% ../nbs/09_baselines.ipynb #c74
 class SafeICM(SafeMTBO):
     """Safe multi-task search with one kernel and one unknown correlation matrix.
 
@@ -615,10 +628,11 @@ class SafeICM(SafeMTBO):
     """
 
     def __init__(self, kernel: ScalarKernel, domain: Finite | Box, **options: Any):
-        super().__init__([kernel], domain, **options)
+        _fixed(self, options, kernels="the one kernel")
+        super().__init__(as_kernels("kernel", [kernel]), domain, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c74
+# %% ../nbs/09_baselines.ipynb #c76
 class PublishedSet(CorrelationSet):
     """Credible set of one round without its negative correlations."""
 
@@ -628,11 +642,17 @@ class PublishedSet(CorrelationSet):
         return max(lo, 0.0), max(hi, 0.0)
 
     def keep(self, Sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The draws without a negative entry."""
-        return Sigmas[(Sigmas >= 0).all((1, 2, 3))]
+        """The draws without a negative entry; a RuntimeError if none is left."""
+        kept = Sigmas[(Sigmas >= 0).all((1, 2, 3))]
+        if not len(kept):
+            raise RuntimeError(
+                f"the published rule drops every draw with a negative correlation, and all {len(Sigmas)} have one: "
+                "it has no answer for tasks that are negatively related; use SafeMTBO, which keeps them"
+            )
+        return kept
 
 
-# %% ../nbs/09_baselines.ipynb #c75
+# %% ../nbs/09_baselines.ipynb #c78
 def _without_gamma(scaling: RobustScaling) -> float:
     """nu + sqrt(beta)."""
     return scaling.nu + float(np.sqrt(scaling.beta))
@@ -654,7 +674,7 @@ class PublishedBand(TheoremCertificate):
     proved: bool = False
 
 
-# %% ../nbs/09_baselines.ipynb #c76
+# %% ../nbs/09_baselines.ipynb #c79
 class SafePublished(SafeMTBO):
     """Safe multi-task search with the simplifications of the published code; nothing is proved about it.
 
@@ -681,6 +701,8 @@ class SafePublished(SafeMTBO):
         tau: float = 1e-3,
         **options: Any,
     ):
+        _fixed(self, options, certificate="the published band", beta="2 log(points / delta)")
+        domain = _as_domain(domain)
         points = float(len(domain.X)) if isinstance(domain, Finite) else grid_points(domain.bounds, tau)
         beta = safe_beta(points, delta, union=False)
         super().__init__(kernels, domain, certificate=PublishedBand(), beta=beta, delta=delta, tau=tau, **options)

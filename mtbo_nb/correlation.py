@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,32 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import betaln, gammaln, logsumexp, xlog1py
 
-from .kernels import ScalarKernel, as_nonnegative, as_points, as_positive, as_psd
+from mtbo_nb.kernels import (
+    ScalarKernel,
+    _as_kernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_psd,
+    as_real,
+)
+from .mtkb import as_generator
 
 Array = NDArray[np.float64]
 
 # %% auto #0
 __all__ = [
     "Array",
+    "as_kernels",
+    "as_number",
+    "as_share",
+    "as_index",
+    "as_scale",
     "TaskData",
     "task_data",
     "as_sigma",
+    "as_stack",
     "lmc_gram",
     "LMCPosterior",
     "log_evidence",
@@ -50,7 +66,59 @@ __all__ = [
 ]
 
 
-# %% ../nbs/07a_correlation.ipynb #c5
+# %% ../nbs/07a_correlation.ipynb #c6
+def as_kernels(name: str, kernels: Any, d: int | None = None) -> list[ScalarKernel]:
+    """One or more scalar kernels as a list; with `d`, each must be able to read points of d inputs."""
+    if isinstance(kernels, ScalarKernel | str) or not isinstance(kernels, Iterable):
+        raise TypeError(f"{name} must be a list of scalar kernels such as [SE(0.2)], got {kernels!r:.60}")
+    features = [_as_kernel(f"{name}[{h}]", k) for h, k in enumerate(kernels)]
+    if not features:
+        raise ValueError(f"{name} must hold at least one kernel, got none")
+    origin = np.zeros((1, d or 1))
+    for h, k in enumerate(features if d else []):
+        try:
+            k._diag(origin)
+        except ValueError as error:
+            raise ValueError(f"{name}[{h}] = {k!r} does not fit {d} input(s): {error}") from None
+    return features
+
+
+# %% ../nbs/07a_correlation.ipynb #c9
+def as_number(name: str, value: Any) -> float:
+    """A finite float, or an error that names the argument."""
+    number = as_real(name, value)
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {value!r:.60}")
+    return float(number)
+
+
+def as_share(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1, or an error that names the argument."""
+    share = as_positive(name, value)
+    if share >= 1:
+        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return share
+
+
+def as_index(name: str, value: Any, n: int) -> int:
+    """One of the whole numbers 0..n-1, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < n:
+        raise ValueError(f"{name} must be one of 0..{n - 1}, got {value!r:.60}")
+    return int(value)
+
+
+# %% ../nbs/07a_correlation.ipynb #c12
+def as_scale(name: str, scale: Any) -> tuple[float, float] | None:
+    """The parameters (a, b) of an inverse-gamma prior, or None where the scale is known."""
+    if scale is None:
+        return None
+    if isinstance(scale, str) or np.shape(as_real(name, scale)) != (2,):
+        raise ValueError(f"{name} must be None or two numbers (a, b), got {scale!r:.60}")
+    a, b = scale
+    return as_positive(f"{name}[0]", a), as_positive(f"{name}[1]", b)
+
+
+# %% ../nbs/07a_correlation.ipynb #c15
 @dataclass(frozen=True)
 class TaskData:
     """Observations of several tasks, each with its own inputs: row i is task[i] at X[i]."""
@@ -75,10 +143,14 @@ class TaskData:
         return TaskData(new_X, new_y, np.insert(self.task, where, task), self.n_tasks)
 
 
-# %% ../nbs/07a_correlation.ipynb #c6
+# %% ../nbs/07a_correlation.ipynb #c16
 def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     """One task's (X, y), checked."""
-    X, y = (np.asarray(part, dtype=float) for part in pair)
+    try:
+        X, y = pair
+    except (TypeError, ValueError):
+        raise TypeError(f"data[{t}] must be a pair (X, y), got {pair!r:.60}") from None
+    X, y = as_real(f"data[{t}][0]", X), as_real(f"data[{t}][1]", y)
     if X.size == 0 and y.size == 0:
         return np.empty((0, X.shape[1] if X.ndim == 2 else 0)), np.empty(0)
     points = as_points(f"data[{t}][0]", X)
@@ -87,7 +159,7 @@ def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     return points, y
 
 
-# %% ../nbs/07a_correlation.ipynb #c7
+# %% ../nbs/07a_correlation.ipynb #c17
 def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskData:
     """Stack [(X_0, y_0), (X_1, y_1), ...] task after task; a task may be empty.
 
@@ -98,12 +170,18 @@ def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskDat
 
     Raises
     ------
+    TypeError
+        If the data are no pairs of arrays of real numbers.
     ValueError
         If the tasks disagree about d, lengths differ, or a number is not finite.
     """
     if isinstance(data, TaskData):
         return data
+    if isinstance(data, str) or not isinstance(data, Iterable):
+        raise TypeError(f"data must be a list of pairs (X_t, y_t), one a task, got {data!r:.60}")
     pairs = [_pair(t, pair) for t, pair in enumerate(data)]
+    if not pairs:
+        raise ValueError("data must hold one pair (X_t, y_t) a task, got none")
     widths = {X.shape[1] for X, y in pairs if len(y)} or {X.shape[1] for X, y in pairs}
     if len(widths) != 1:
         raise ValueError(f"data: all tasks need the same number of input columns, got {sorted(widths)}")
@@ -112,10 +190,10 @@ def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskDat
     return TaskData(X, np.concatenate([y for _, y in pairs]), label, len(pairs))
 
 
-# %% ../nbs/07a_correlation.ipynb #c11
+# %% ../nbs/07a_correlation.ipynb #c21
 def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Array:
     """One covariance matrix a feature, shape (H, u, u), symmetric and positive semi-definite."""
-    matrices = np.asarray(Sigma, dtype=float)
+    matrices = as_real(name, Sigma)
     if matrices.shape != (n_features, n_tasks, n_tasks):
         raise ValueError(
             f"{name} must have shape (features, tasks, tasks) = {(n_features, n_tasks, n_tasks)}, got {matrices.shape}"
@@ -123,12 +201,23 @@ def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Arra
     return np.stack([as_psd(f"{name}[{i}]", S) for i, S in enumerate(matrices)])
 
 
+def as_stack(name: str, Sigmas: ArrayLike, n_features: int, n_tasks: int) -> Array:
+    """One or more sets of matrices as a finite stack (S, H, u, u); whether they are covariances is not asked."""
+    stack = as_real(name, Sigmas)
+    size = (n_features, n_tasks, n_tasks)
+    if stack.ndim != 4 or stack.shape[1:] != size or not len(stack) or not np.isfinite(stack).all():
+        shape = f"(S, {n_features}, {n_tasks}, {n_tasks})"
+        raise ValueError(f"{name} must be finite with shape {shape}, S >= 1, got {stack.shape}")
+    return stack
+
+
+# %% ../nbs/07a_correlation.ipynb #c22
 def _cross_covariance(kernels: Sequence[ScalarKernel], Sigma: Array, X: Array, s: Any, Z: Array, t: Any) -> Array:
     """Covariances of task s[i] at X[i] with task t[j] at Z[j]."""
     return np.asarray(sum(S[np.ix_(s, t)] * k(X, Z) for k, S in zip(kernels, Sigma, strict=True)))
 
 
-# %% ../nbs/07a_correlation.ipynb #c12
+# %% ../nbs/07a_correlation.ipynb #c23
 def lmc_gram(
     kernels: Sequence[ScalarKernel], Sigma: ArrayLike, data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData
 ) -> Array:
@@ -148,10 +237,16 @@ def lmc_gram(
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, eq (9).
     """
     d = task_data(data)
-    return _cross_covariance(kernels, as_sigma("Sigma", Sigma, len(kernels), d.n_tasks), d.X, d.task, d.X, d.task)
+    features = as_kernels("kernels", kernels, d.X.shape[1])
+    return _gram(features, as_sigma("Sigma", Sigma, len(features), d.n_tasks), d)
 
 
-# %% ../nbs/07a_correlation.ipynb #c17
+def _gram(kernels: Sequence[ScalarKernel], Sigma: Array, d: TaskData) -> Array:
+    """The same, behind the door."""
+    return _cross_covariance(kernels, Sigma, d.X, d.task, d.X, d.task)
+
+
+# %% ../nbs/07a_correlation.ipynb #c28
 def _cholesky(K: Array, noise_var: float) -> Array:
     """Lower factor of K + noise_var I, or an error that says what would help; nothing is added in silence."""
     try:
@@ -160,15 +255,16 @@ def _cholesky(K: Array, noise_var: float) -> Array:
         raise ValueError(f"noise_var={noise_var:g} is too small for this kernel matrix, numerically singular") from None
 
 
-# %% ../nbs/07a_correlation.ipynb #c18
+# %% ../nbs/07a_correlation.ipynb #c29
 class _Factored:
     """The factor of one Sigma's Gram matrix, and what follows from it alone."""
 
     def __init__(self, kernels: Sequence[ScalarKernel], Sigma: ArrayLike, data: Any, noise_var: float):
-        self.kernels, self.data = list(kernels), task_data(data)
+        self.data = task_data(data)
+        self.kernels = as_kernels("kernels", kernels, self.data.X.shape[1])
         self.noise_var = as_positive("noise_var", noise_var)
         self.Sigma = as_sigma("Sigma", Sigma, len(self.kernels), self.data.n_tasks)
-        self.gram = lmc_gram(self.kernels, self.Sigma, self.data)
+        self.gram = _gram(self.kernels, self.Sigma, self.data)
         self.factor = _cholesky(self.gram, self.noise_var)
         self.whitened_y = _forward(self.factor, self.data.y)
         self.alpha = _backward(self.factor, self.whitened_y)
@@ -184,7 +280,7 @@ class _Factored:
         return float(self.whitened_y @ self.whitened_y)
 
 
-# %% ../nbs/07a_correlation.ipynb #c20
+# %% ../nbs/07a_correlation.ipynb #c31
 def _forward(L: Array, B: Array) -> Array:
     """L^{-1} B for a lower triangular L; empty systems are fine."""
     return np.asarray(solve_triangular(L, B, lower=True, check_finite=False)) if len(L) else B
@@ -200,7 +296,7 @@ def _pairwise(k: ScalarKernel, X: Array, Z: Array) -> Array:
     return k.diag(X) if X is Z else np.array([k(x[None], z[None])[0, 0] for x, z in zip(X, Z, strict=True)])
 
 
-# %% ../nbs/07a_correlation.ipynb #c22
+# %% ../nbs/07a_correlation.ipynb #c33
 class LMCPosterior(_Factored):
     """Gaussian process posterior of all tasks under one Sigma, noise variance fixed.
 
@@ -248,18 +344,19 @@ class LMCPosterior(_Factored):
         return np.sqrt(np.maximum(np.einsum("stt->st", self.cov(X)), 0.0))
 
 
-# %% ../nbs/07a_correlation.ipynb #c29
+# %% ../nbs/07a_correlation.ipynb #c40
 def log_evidence(logdet: Any, quad: Any, n: int, scale: tuple[float, float] | None = None) -> Array:
     """Log density of n observations from log det C and y'C^{-1}y; `scale` = (a, b) integrates the output scale out."""
     logdet, quad = np.asarray(logdet, dtype=float), np.asarray(quad, dtype=float)
     constant = -0.5 * n * np.log(2 * np.pi) - 0.5 * logdet
-    if scale is None:
+    pair = as_scale("scale", scale)
+    if pair is None:
         return np.asarray(constant - 0.5 * quad)
-    a, b = (as_positive("scale", v) for v in scale)
+    a, b = pair
     return np.asarray(constant + gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - (a + n / 2) * np.log(b + quad / 2))
 
 
-# %% ../nbs/07a_correlation.ipynb #c32
+# %% ../nbs/07a_correlation.ipynb #c43
 def _columns(u: int) -> NDArray[np.intp]:
     """Column j of each partial correlation, row by row below the diagonal."""
     return np.tril_indices(u, -1)[1]
@@ -278,7 +375,7 @@ def partial_to_correlation(z: ArrayLike, u: int) -> Array:
     return R
 
 
-# %% ../nbs/07a_correlation.ipynb #c35
+# %% ../nbs/07a_correlation.ipynb #c46
 def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
     """Log density of the LKJ prior at correlation matrices (..., u, u), with respect to the entries below the diagonal.
 
@@ -302,7 +399,7 @@ def lkj_logpdf_u2(r: ArrayLike, eta: float) -> Array:
     return np.asarray(xlog1py(a - 1, -square) - (2 * a - 1) * np.log(2) - betaln(a, a))
 
 
-# %% ../nbs/07a_correlation.ipynb #c41
+# %% ../nbs/07a_correlation.ipynb #c52
 def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncation: float = 0.0) -> Array:
     """Independent exact draws of correlation matrices from the LKJ prior, shape (size, u, u).
 
@@ -323,7 +420,7 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
     ValueError
         If fewer than one draw in ten thousand survives the truncation.
     """
-    u, floor = int(as_positive("u", u)), as_nonnegative("truncation", truncation)
+    u, size, floor = as_count("u", u), as_count("size", size), as_nonnegative("truncation", truncation)
     a = as_positive("eta", eta) + (u - 2 - _columns(u)) / 2
     kept, tried = [np.empty((0, u, u))], 0
     while sum(map(len, kept)) < size:
@@ -335,15 +432,18 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
     return np.concatenate(kept)[:size]
 
 
-# %% ../nbs/07a_correlation.ipynb #c47
+# %% ../nbs/07a_correlation.ipynb #c58
 def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     """(c, o) with every cross covariance Sigmas[s, h, 0, 1] = c[s] o[h] and equal diagonals, or None.
 
     Two tasks whose matrices have this pattern are handled by one singular value decomposition. o is scaled so that
     c = 1 makes the strongest feature's correlation 1.
     """
-    if Sigmas.shape[-1] != 2 or np.ptp(Sigmas[:, :, [0, 1], [0, 1]], axis=0).max() > 1e-12:
+    if Sigmas.shape[2:] != (2, 2) or not Sigmas.size:
         return None
+    with np.errstate(invalid="ignore"):  # infinities are refused elsewhere
+        if not np.ptp(Sigmas[:, :, [0, 1], [0, 1]], axis=0).max() <= 1e-12:
+            return None
     cross, sizes = Sigmas[:, :, 0, 1], np.sqrt(np.prod(Sigmas[0][:, [0, 1], [0, 1]], axis=1))
     o = cross[np.argmax((cross**2).sum(1))]
     relative = np.divide(o, sizes, out=np.zeros_like(o), where=sizes > 0)
@@ -353,7 +453,7 @@ def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     return (c, o) if np.abs(cross - c[:, None] * o).max() <= 1e-12 else None
 
 
-# %% ../nbs/07a_correlation.ipynb #c50
+# %% ../nbs/07a_correlation.ipynb #c61
 class _Whitened:
     """Both tasks whitened, and the singular value decomposition of the cross block between them."""
 
@@ -387,7 +487,7 @@ class _Whitened:
         return _cholesky(K, noise_var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c51
+# %% ../nbs/07a_correlation.ipynb #c62
 class OneCorrelation(_Whitened):
     """The posteriors of two tasks for many values c of one unknown correlation, from a single decomposition.
 
@@ -405,13 +505,15 @@ class OneCorrelation(_Whitened):
     def __init__(
         self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
     ):
-        matrices = np.asarray(Sigmas, dtype=float)
+        d = task_data(data)
+        features = as_kernels("kernels", kernels, d.X.shape[1])
+        matrices = as_stack("Sigmas", Sigmas, len(features), d.n_tasks)
         pattern = cross_pattern(matrices)
         if pattern is None:
             raise ValueError("Sigmas must be two tasks whose cross covariances are c[s] * o[h], all else equal")
         self.c, o = pattern
         variances, noise = matrices[0][:, [0, 1], [0, 1]], as_positive("noise_var", noise_var)
-        super().__init__(kernels, variances, o, task_data(data), noise, carried)
+        super().__init__(features, variances, o, d, noise, carried)
         if self._gap.min(initial=1.0) <= 0:
             raise ValueError(f"noise_var={noise:g} is too small for this kernel matrix, numerically singular")
 
@@ -441,7 +543,7 @@ class OneCorrelation(_Whitened):
         return np.asarray(outside + a @ self.zr[0] + b @ self.zr[1])
 
 
-# %% ../nbs/07a_correlation.ipynb #c55
+# %% ../nbs/07a_correlation.ipynb #c66
 class OneCorrelationMoments(OneCorrelation):
     """`OneCorrelation` with the posterior mean and variance of a task for every correlation."""
 
@@ -476,7 +578,7 @@ class OneCorrelationMoments(OneCorrelation):
         return np.asarray(P @ fixed[0] + c * (Q @ fixed[1]) + a @ p.T + c * (b @ q.T))
 
 
-# %% ../nbs/07a_correlation.ipynb #c58
+# %% ../nbs/07a_correlation.ipynb #c69
 @dataclass(frozen=True)
 class CorrelationPosterior:
     """Prior and posterior mass of one correlation in cells: edges (G+1,), centres r (G,), masses (G,)."""
@@ -498,6 +600,7 @@ class CorrelationPosterior:
 
     def interval(self, rho: float) -> tuple[float, float]:
         """Smallest run of cells between the two tails of mass at most rho/2 each: posterior mass >= 1 - rho."""
+        rho = as_share("rho", rho)
         below = np.cumsum(self.mass)
         lo = int(np.sum(below <= rho / 2))
         hi = int(np.sum(below[::-1][0] - below >= rho / 2))
@@ -505,36 +608,45 @@ class CorrelationPosterior:
 
     def likelihood_set(self, rho: float) -> tuple[float, float]:
         """Hull of the cells whose posterior-to-prior ratio exceeds rho."""
-        keep = np.flatnonzero(self.mass > rho * self.prior)
+        keep = np.flatnonzero(self.mass > as_share("rho", rho) * self.prior)
         return float(self.edges[keep[0]]), float(self.edges[keep[-1] + 1])
 
     def draws(self, size: int, rng: np.random.Generator) -> Array:
         """Independent draws of r from the posterior, shape (size,)."""
-        u = np.interp(rng.random(size), np.r_[0.0, np.cumsum(self.mass)], np.arctanh(self.edges))
+        u = np.interp(rng.random(as_count("size", size)), np.r_[0.0, np.cumsum(self.mass)], np.arctanh(self.edges))
         return np.tanh(u)
 
 
-# %% ../nbs/07a_correlation.ipynb #c59
+# %% ../nbs/07a_correlation.ipynb #c70
 def correlation_cells(eta: float, truncation: float, cells: int) -> tuple[Array, Array, Array]:
     """Edges, centres and prior masses of cells of equal width in atanh(r), for a truncated LKJ prior of two tasks."""
-    if not 1e-15 <= truncation < 1:
+    distance = as_nonnegative("truncation", truncation)
+    if not 1e-15 <= distance < 1:
         raise ValueError(f"truncation must be in [1e-15, 1), got {truncation!r}")
-    edge = np.arctanh(1.0 - truncation)
-    zeta = np.linspace(-edge, edge, cells + 1)
+    edge = np.arctanh(1.0 - distance)
+    zeta = np.linspace(-edge, edge, as_count("cells", cells) + 1)
     centre = np.tanh((zeta[1:] + zeta[:-1]) / 2)
     prior = (1 - centre**2) ** as_positive("eta", eta)
     return np.tanh(zeta), centre, prior / prior.sum()
 
 
+# %% ../nbs/07a_correlation.ipynb #c72
 def with_correlation(base: Array, r: ArrayLike, feature: int = 0) -> Array:
     """Copies of base (H, 2, 2), one a value of r, with correlation r in one feature: shape (S, H, 2, 2)."""
-    Sigmas = np.repeat(base[None], np.size(r), axis=0)
-    cross = np.ravel(r) * np.sqrt(base[feature, 0, 0] * base[feature, 1, 1])
+    values, feature = np.ravel(as_real("r", r)), as_index("feature", feature, len(base))
+    Sigmas = np.repeat(base[None], len(values), axis=0)
+    cross = values * np.sqrt(base[feature, 0, 0] * base[feature, 1, 1])
     Sigmas[:, feature, 0, 1] = Sigmas[:, feature, 1, 0] = cross
     return Sigmas
 
 
-# %% ../nbs/07a_correlation.ipynb #c60
+def _as_base(base: ArrayLike | None, n_features: int, n_tasks: int) -> Array:
+    """The matrices that are known, identities if not given."""
+    given = np.repeat(np.eye(n_tasks)[None], n_features, axis=0) if base is None else base
+    return as_sigma("base", given, n_features, n_tasks)
+
+
+# %% ../nbs/07a_correlation.ipynb #c74
 def correlation_posterior(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -564,22 +676,33 @@ def correlation_posterior(
         Integrate an output scale with this inverse-gamma prior out; by default the scale is as stated.
     cells : int
         Number of cells of the quadrature.
+
+    Raises
+    ------
+    ValueError
+        If the data are not those of two tasks, or another argument is not understood.
     """
     d = task_data(data)
-    matrices = as_sigma("base", np.repeat(np.eye(2)[None], len(kernels), 0) if base is None else base, len(kernels), 2)
+    if d.n_tasks != 2:
+        raise ValueError(f"data must hold two tasks, got {d.n_tasks}; `sample_correlations` takes more")
+    features, scale = as_kernels("kernels", kernels, d.X.shape[1]), as_scale("scale", scale)
     edges, r, prior = correlation_cells(eta, truncation, cells)
-    family = lmc_family(kernels, with_correlation(matrices, r, feature), d, noise_var)
+    matrices = with_correlation(_as_base(base, len(features), 2), r, feature)
+    family = lmc_family(features, matrices, d, noise_var)
     joint = np.log(prior) + log_evidence(family.logdet, family.quad, len(d), scale)
     total = float(logsumexp(joint))
     return CorrelationPosterior(edges, r, prior, np.exp(joint - total), total)
 
 
-# %% ../nbs/07a_correlation.ipynb #c62
+# %% ../nbs/07a_correlation.ipynb #c76
 class PlainFamily:
     """The posteriors for many Sigmas, one factorisation each: any number of tasks and features."""
 
     def __init__(self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float):
-        self.posts = [LMCPosterior(kernels, S, data, noise_var) for S in np.asarray(Sigmas, dtype=float)]
+        d = task_data(data)
+        features = as_kernels("kernels", kernels, d.X.shape[1])
+        stack = as_stack("Sigmas", Sigmas, len(features), d.n_tasks)
+        self.posts = [LMCPosterior(features, S, d, noise_var) for S in stack]
 
     @property
     def logdet(self) -> Array:
@@ -599,17 +722,18 @@ class PlainFamily:
         return np.array([p.whitened_y @ v for p, v in zip(self.posts, V, strict=True)]), np.maximum(var, 0.0)
 
 
+# %% ../nbs/07a_correlation.ipynb #c77
 def lmc_family(
     kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
 ) -> OneCorrelationMoments | PlainFamily:
     """Posteriors for many Sigmas (S, H, u, u): one decomposition if the pattern allows it, else one factor each."""
-    d, matrices = task_data(data), np.asarray(Sigmas, dtype=float)
+    d, matrices = task_data(data), as_real("Sigmas", Sigmas)
     if d.n_tasks == 2 and cross_pattern(matrices) is not None:
         return OneCorrelationMoments(kernels, matrices, d, noise_var, carried)
     return PlainFamily(kernels, matrices, d, noise_var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c76
+# %% ../nbs/07a_correlation.ipynb #c92
 def lkj_log_density_atanh(zeta: Array, u: int, eta: float) -> float:
     """Log density (unnormalised) of the LKJ prior in the coordinates atanh(partial correlation)."""
     a = eta + (u - 2 - _columns(u)) / 2
@@ -624,7 +748,7 @@ def split_rhat(chains: Array) -> Array:
     return np.asarray(np.sqrt((half - 1) / half + between / (half * np.maximum(within, 1e-300))))
 
 
-# %% ../nbs/07a_correlation.ipynb #c78
+# %% ../nbs/07a_correlation.ipynb #c94
 @dataclass(frozen=True)
 class CorrelationDraws:
     """Draws of (Sigma_1, ..., Sigma_H) from their posterior, with the diagnostics of the chain that made them."""
@@ -648,6 +772,7 @@ class CorrelationDraws:
         )
 
 
+# %% ../nbs/07a_correlation.ipynb #c96
 def _emcee() -> Any:
     """The optional sampler, or an ImportError that says how to get it."""
     try:
@@ -656,7 +781,12 @@ def _emcee() -> Any:
         raise ImportError("more than one unknown correlation needs the sampler emcee: pip install emcee") from None
 
 
-# %% ../nbs/07a_correlation.ipynb #c79
+def _legacy_state(rng: np.random.Generator) -> Any:
+    """A state for emcee's private generator, made from ours: the global generator is not involved."""
+    return np.random.RandomState(int(rng.integers(2**31))).get_state()
+
+
+# %% ../nbs/07a_correlation.ipynb #c97
 def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
     """base (H, u, u) with the correlations of the unknown features read from zeta."""
     u, Sigma = base.shape[-1], base.copy()
@@ -666,6 +796,7 @@ def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
     return Sigma
 
 
+# %% ../nbs/07a_correlation.ipynb #c99
 @dataclass(frozen=True)
 class _Target:
     """Log posterior density of the unknown features' coordinates."""
@@ -692,7 +823,50 @@ class _Target:
         return prior + self.likelihood(_assemble(zeta, self.base, self.unknown))
 
 
-# %% ../nbs/07a_correlation.ipynb #c80
+# %% ../nbs/07a_correlation.ipynb #c101
+def _as_unknown(unknown: Any, n_features: int) -> list[int]:
+    """Different numbers of features, at least one."""
+    if isinstance(unknown, str) or not isinstance(unknown, Iterable):
+        raise TypeError(f"unknown must be a list of features such as (0,), got {unknown!r:.60}")
+    features = [as_index(f"unknown[{i}]", h, n_features) for i, h in enumerate(unknown)]
+    if not features or len(set(features)) < len(features):
+        raise ValueError(f"unknown must hold at least one feature, each once, got {features}")
+    return features
+
+
+# %% ../nbs/07a_correlation.ipynb #c103
+def _as_steps(steps: Any, max_steps: Any) -> tuple[int, int]:
+    """Length of the chains at first and at most."""
+    first, most = as_count("steps", steps), as_count("max_steps", max_steps)
+    if not 6 <= first <= most:
+        raise ValueError(f"steps must be at least 6 and at most max_steps={most}, got {first}")
+    return first, most
+
+
+# %% ../nbs/07a_correlation.ipynb #c105
+def _as_target(
+    kernels: Any, data: Any, noise_var: Any, base: Any, unknown: Any, eta: Any, truncation: Any, scale: Any
+) -> _Target:
+    """The density of `sample_correlations`, its arguments read."""
+    d = task_data(data)
+    if d.n_tasks < 2:
+        raise ValueError("data must hold two tasks or more, got 1: a task alone has no correlation")
+    features, distance = as_kernels("kernels", kernels, d.X.shape[1]), as_nonnegative("truncation", truncation)
+    if distance >= 1:
+        raise ValueError(f"truncation must be in [0, 1), got {truncation!r}")
+    return _Target(
+        kernels=features,
+        data=d,
+        noise_var=as_positive("noise_var", noise_var),
+        base=_as_base(base, len(features), d.n_tasks),
+        unknown=_as_unknown(unknown, len(features)),
+        eta=as_positive("eta", eta),
+        truncation=distance,
+        scale=as_scale("scale", scale),
+    )
+
+
+# %% ../nbs/07a_correlation.ipynb #c106
 def sample_correlations(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -726,13 +900,12 @@ def sample_correlations(
     ------
     ImportError
         If emcee is not installed.
+    ValueError
+        If an argument is not understood; nothing has been computed then.
     """
-    emcee, d, rng = _emcee(), task_data(data), np.random.default_rng(seed)
-    H, u = len(kernels), d.n_tasks
-    matrices = as_sigma("base", np.repeat(np.eye(u)[None], H, 0) if base is None else base, H, u)
-    target = _Target(
-        list(kernels), d, as_positive("noise_var", noise_var), matrices, list(unknown), eta, truncation, scale
-    )
+    target = _as_target(kernels, data, noise_var, base, unknown, eta, truncation, scale)
+    (steps, max_steps), draws = _as_steps(steps, max_steps), as_count("draws", draws)
+    rng, emcee, u = as_generator(seed), _emcee(), target.data.n_tasks
     dim = len(target.unknown) * (u * (u - 1) // 2)
     walkers = max(4 * dim, 8)
     start = emcee.State(0.1 * rng.standard_normal((walkers, dim)), random_state=_legacy_state(rng))
@@ -746,12 +919,7 @@ def sample_correlations(
     return result
 
 
-def _legacy_state(rng: np.random.Generator) -> Any:
-    """A state for emcee's private generator, made from ours: the global generator is not involved."""
-    return np.random.RandomState(int(rng.integers(2**31))).get_state()
-
-
-# %% ../nbs/07a_correlation.ipynb #c81
+# %% ../nbs/07a_correlation.ipynb #c107
 def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
     """Thinned draws and diagnostics of the chains so far, without their first third."""
     burn = sampler.iteration // 3
@@ -768,12 +936,12 @@ def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
     )
 
 
-# %% ../nbs/07a_correlation.ipynb #c90
+# %% ../nbs/07a_correlation.ipynb #c116
 def exchangeable_rho(n_draws: int) -> float:
     """Probability that the truth's scalar statistic exceeds the largest of n exact independent posterior draws."""
-    return 1.0 / (int(as_positive("n_draws", n_draws)) + 1)
+    return 1.0 / (as_count("n_draws", n_draws) + 1)
 
 
 def draws_needed(rho: float) -> int:
     """Number of exact independent draws for a given rho."""
-    return max(int(np.ceil(1.0 / as_positive("rho", rho) - 1 - 1e-12)), 1)
+    return max(int(np.ceil(1.0 / as_share("rho", rho) - 1 - 1e-12)), 1)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import html
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -85,10 +86,22 @@ from mtbo_nb.correlation import (
     task_data,
     with_correlation,
 )
-from .kernels import SE, Matern, ScalarKernel, Scaled, as_nonnegative, as_points, as_positive
+from mtbo_nb.kernels import (
+    SE,
+    Matern,
+    ScalarKernel,
+    Scaled,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+)
+from .mtkb import _as_domain, as_generator
 from mtbo_nb.scaling import (
     CarriedPosterior,
     RobustScaling,
+    _as_reference,
     discretisation,
     grid_points,
     points_scalar,
@@ -129,6 +142,11 @@ class Model:
     kernels: list[ScalarKernel]
     base: Array
     unknown: list[int]
+
+    @property
+    def by_chain(self) -> bool:
+        """Does its posterior take a Markov chain?"""
+        return len(self.unknown) > 1 or (bool(self.unknown) and self.base.shape[-1] > 2)
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c14
@@ -178,7 +196,7 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     if not model.unknown:
         evidence = float(_evidences(model, model.base[None], data, prior)[0])
         return Nodes(model, model.base[None], np.ones(1), evidence, None)
-    if data.n_tasks > 2 or len(model.unknown) > 1:
+    if model.by_chain:
         return _chain_nodes(model, data, prior, rng, before)
     feature, given = model.unknown[0], _given(model, prior)
     p = correlation_posterior(model.kernels, data, prior.noise_var, feature=feature, cells=400, **given)
@@ -273,42 +291,87 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c32
-_Limits = dict[int, tuple[float, float]]
+def _number(name: str, value: Any, read: Callable[[str, Any], float] = as_nonnegative) -> float:
+    """A number as `read` wants it (>= 0 by default); a truth value or a word is none."""
+    if isinstance(value, bool | np.bool_ | str) or np.iscomplexobj(value):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return read(name, value)
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c33
+def _whole(name: str, value: Any, end: float = np.inf) -> int:
+    """A whole number in 0, 1, ..., end - 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < end:
+        wanted = "a whole number >= 0" if np.isinf(end) else f"one of 0..{end - 1}"
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return int(value)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c34
+def _reals(name: str, value: Any) -> Array:
+    """Real numbers as an array of their own, NaN where masked."""
+    return as_real(name, np.ma.filled(value.astype(float), np.nan) if isinstance(value, np.ma.MaskedArray) else value)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c35
+_LARGEST = 1e100
+
+
+def _squarable(name: str, values: Array) -> Array:
+    """The values, if they can be squared and the squares added and divided by a variance."""
+    if not (np.abs(values) < _LARGEST).all():
+        raise ValueError(f"{name} must be finite and below {_LARGEST:g} in size, got {values.tolist()}")
+    return values
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c38
+_Limits = dict[int, tuple[float, float]]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c39
+def _end(name: str, value: Any, missing: float) -> float:
+    """One end of an interval, `missing` for None."""
+    if value is None:
+        return missing
+    if isinstance(value, bool | np.bool_ | str) or np.iscomplexobj(value) or np.size(as_real(name, value)) != 1:
+        raise TypeError(f"{name} must be a number, a pair (lower, upper) or None, got {value!r:.60}")
+    return float(as_real(name, value).item())
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c40
 def _limit(task: int, value: Any) -> tuple[float, float]:
     """(lower, upper) of one task, infinite where there is no limit."""
-    lo, hi = value if np.ndim(value) == 1 else (value, None)
-    lo, hi = -np.inf if lo is None else float(lo), np.inf if hi is None else float(hi)
+    name = f"thresholds[{task}]"
+    pair = isinstance(value, tuple | list | np.ndarray) and getattr(value, "ndim", 1) == 1 and len(value) == 2
+    lower, upper = value if pair else (value, None)
+    lo, hi = _end(name, lower, -np.inf), _end(name, upper, np.inf)
     if not lo < hi:
         raise ValueError(f"thresholds[{task}]: no value is above {lo} and below {hi}")
     return lo, hi
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c34
+# %% ../nbs/07_safe_lmc.ipynb #c41
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
     limits = {}
     for task, value in given.items():
-        if not isinstance(task, (int, np.integer)) or not 0 <= task < n_tasks:
-            raise ValueError(f"thresholds: task must be one of 0..{n_tasks - 1}, got {task!r}")
-        limits[int(task)] = _limit(int(task), value)
+        known = _whole("thresholds: task", task, n_tasks)
+        limits[known] = _limit(known, value)
     limits = {t: pair for t, pair in limits.items() if np.isfinite(pair).any()}
     if not limits:
         raise ValueError("thresholds: give at least one finite limit; without limits MTKB is the optimiser to use")
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c36
+# %% ../nbs/07_safe_lmc.ipynb #c43
 def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
     """Is a value of this task outside its limits?"""
     lo, hi = limits.get(task, (-np.inf, np.inf))
     return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c37
+# %% ../nbs/07_safe_lmc.ipynb #c44
 def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
     """A seed is a point known to be safe; one that was measured outside the limits is refused."""
     bad = _outside(limits, task, y)
@@ -319,7 +382,18 @@ def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c40
+# %% ../nbs/07_safe_lmc.ipynb #c47
+def _fixed(x: Array) -> Array:
+    """A copy of a point (d,) that cannot be written to, now or later."""
+    return np.frombuffer(np.asarray(x, dtype=float).tobytes())
+
+
+def _short(x: Array) -> list[float]:
+    """Four significant digits of each coordinate, for reading."""
+    return [float(f"{v:.4g}") for v in x]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c48
 @dataclass(frozen=True)
 class Proposal:
     """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
@@ -330,18 +404,24 @@ class Proposal:
     value: float | None
     messages: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _fixed(self.x))
+
     def __iter__(self) -> Any:
         return iter((self.x, self.task))
 
     def __repr__(self) -> str:
         notes = "".join(f"; {m}" for m in self.messages)
-        return f"Proposal(x={np.round(self.x, 4).tolist()}, task={self.task}, {self.certificate}{notes})"
+        return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c41
+# %% ../nbs/07_safe_lmc.ipynb #c49
 @dataclass(frozen=True)
 class Run:
-    """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain."""
+    """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
+
+    A run of several tasks gives several observations; `first` marks where the next one begins.
+    """
 
     x: Array
     task: int
@@ -350,18 +430,22 @@ class Run:
     unsafe: bool = False
     fraction: float | None = None
     note: str = ""
+    first: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _fixed(self.x))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c42
+# %% ../nbs/07_safe_lmc.ipynb #c50
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
-    cells = (i, r.task, np.round(r.x, 3).tolist(), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
+    cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c43
+# %% ../nbs/07_safe_lmc.ipynb #c51
 class SafeHistory(list[Run]):
-    """The runs in their order, with a short repr and a table in a notebook."""
+    """The observations in their order, with a short repr and a table in a notebook."""
 
     @property
     def spent(self) -> float:
@@ -370,19 +454,21 @@ class SafeHistory(list[Run]):
 
     @property
     def violations(self) -> int:
-        """Number of runs that were measured outside a limit."""
-        return sum(r.unsafe for r in self)
+        """Number of runs that were measured outside a limit, in one task or several."""
+        number = np.cumsum([r.first for r in self])
+        return len({n for n, r in zip(number, self, strict=True) if r.unsafe})
 
     def __repr__(self) -> str:
-        return f"SafeHistory({len(self)} runs, {self.violations} outside the limits, stated risk {self.spent:.3g})"
+        broken = f"{self.violations} runs outside the limits"
+        return f"SafeHistory({len(self)} observations, {broken}, stated risk {self.spent:.3g})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{h}</th>" for h in ("run", "task", "x", "y", "risk", "note"))
+        head = "".join(f"<th>{h}</th>" for h in ("", "task", "x", "y", "risk", "note"))
         rows = "".join(_row(i, r) for i, r in enumerate(self))
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c46
+# %% ../nbs/07_safe_lmc.ipynb #c54
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -398,6 +484,14 @@ class SafeRecord:
     history: SafeHistory = field(default_factory=SafeHistory)
     messages: list[str] = field(default_factory=list)
     round: int = 0
+    lapses: list[str] = field(default_factory=list)
+    condition: str = ""
+
+    @property
+    def unstated(self) -> str:
+        """Why a band states nothing about the next run; empty if it does."""
+        beyond = ["this run is beyond the horizon"] if self.round >= self.horizon else []
+        return "; ".join([*self.lapses, *beyond])
 
     @property
     def plant_tasks(self) -> list[int]:
@@ -424,7 +518,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c57
+def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
+    """Which of the points X (s, d) are x (d,), to rounding."""
+    size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
+    return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c58
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -432,87 +533,130 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c59
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
-    return bool((np.abs(record.of(record.main_task)[0] - x).max(1) <= 1e-12).any())
+    return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c60
 def _best_safe_run(record: SafeRecord) -> Array:
-    """The best point of the plant that was measured inside the limits."""
+    """The best point of the plant that was never measured outside the limits."""
     X, y = record.of(record.main_task)
     unsafe = {r.x.tobytes() for r in record.history if r.unsafe}
     safe = np.array([x.tobytes() not in unsafe for x in X])
+    if not safe.any():
+        raise RuntimeError(
+            "no known safe point is left to repeat: every point of the plant was measured outside the limits at least "
+            "once, and none is certified; tell() a run at a safe point of the plant, or start anew with other limits"
+        )
     return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c54
+# %% ../nbs/07_safe_lmc.ipynb #c63
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
-        if task is None or not 0 <= task < n_tasks:
-            raise ValueError(f"task must be one of 0..{n_tasks - 1}, got {task}")
-        pairs = {int(task): float(y)}
+        pairs = {_whole("task", task, n_tasks): float(y)}
+    elif task is not None:
+        raise ValueError(f"task={task!r} goes with one number; y has an entry for every task, got shape {y.shape}")
     elif y.shape == (n_tasks,):
         pairs = {t: float(v) for t, v in enumerate(y) if not np.isnan(v)}
     else:
         raise ValueError(f"y must be a number or {n_tasks} numbers (NaN where missing), got shape {y.shape}")
     if not pairs or not np.isfinite(list(pairs.values())).all():
         raise ValueError(f"y must hold at least one finite number and no infinity, got {y}")
+    _squarable("y", np.array(list(pairs.values())))
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c55
+# %% ../nbs/07_safe_lmc.ipynb #c65
+def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
+    """The task of a number told without one."""
+    if record.n_tasks == 1:
+        return 0
+    if asked is None or not _same(record.domain, asked.x[None], x)[0]:
+        raise ValueError(f"task must be given (0..{record.n_tasks - 1}): {x.tolist()} is not the point asked for")
+    return asked.task
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c66
 def _read_observation(
-    record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None
+    record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
     """(x (d,), {task: value}, was the plant run?) of one observation."""
-    point = as_points("x", np.atleast_2d(np.asarray(x, dtype=float)), record.data.X.shape[1] or None)
-    if len(point) != 1:
-        raise ValueError(f"x must be one point, got {len(point)}; tell them one by one")
-    values = _read_values(np.asarray(y, dtype=float), task, record.n_tasks)
+    points = as_points("x", np.atleast_2d(_reals("x", x)), record.domain.d)
+    if len(points) != 1:
+        raise ValueError(f"x must be one point, got {len(points)}; tell them one by one")
+    numbers, point = _reals("y", y), points[0]
+    meant = _meant_task(record, point, asked) if task is None and numbers.ndim == 0 else task
+    values = _read_values(numbers, meant, record.n_tasks)
     if not any(t in record.plant_tasks for t in values):
-        return point[0], values, False
+        return point, values, False
     missing = [t for t in record.limits if t not in values]
     if missing:
         raise ValueError(f"y: a run of the plant must report every constrained task, missing {missing}")
-    return np.asarray(record.domain.snap(point[0])), values, True
+    return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c58
-def _read_seeds(data: Any, limits: _Limits, n_tasks: int, d: int) -> TaskData:
-    """The data at the start, inside the limits; nothing yet is fine."""
-    seeds = task_data(data if data is not None else [(np.empty((0, d)), np.empty(0))] * n_tasks)
-    if seeds.n_tasks != n_tasks or seeds.X.shape[1] != d:
-        raise ValueError(
-            f"data must hold {n_tasks} tasks with {d} inputs, got {seeds.n_tasks} tasks with {seeds.X.shape[1]}"
-        )
+# %% ../nbs/07_safe_lmc.ipynb #c70
+def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
+    """The data at the start, task after task; nothing yet is fine."""
+    if data is None or isinstance(data, TaskData):
+        return data or task_data([(np.empty((0, d)), np.empty(0))] * n_tasks)
+    rows = list(data) if np.iterable(data) and not isinstance(data, str) else []
+    if not rows or not all(isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in rows):
+        raise TypeError(f"data must be a list of pairs (X_t, y_t), one a task, got {data!r:.60}")
+    stacked = task_data([(_reals(f"data[{t}][0]", X), _reals(f"data[{t}][1]", y)) for t, (X, y) in enumerate(rows)])
+    return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c71
+def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
+    """The same data with the plant's points as points of the domain; a ValueError if they are none."""
+    X = seeds.X.copy()
+    for i in np.flatnonzero(np.isin(seeds.task, tasks)):
+        try:
+            X[i] = domain.snap(X[i])
+        except ValueError as error:
+            raise ValueError(f"data[{seeds.task[i]}][0]: the plant cannot be run there: {error}") from None
+    return replace(seeds, X=X)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c72
+def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
+    """The data at the start: points of the domain, inside the limits."""
+    seeds = _stack(data, n_tasks, domain.d)
+    if seeds.n_tasks != n_tasks:
+        raise ValueError(f"data must hold {n_tasks} tasks, got {seeds.n_tasks}")
+    if seeds.X.shape[1] != domain.d:
+        raise ValueError(f"data must have {domain.d} columns, as the domain, got {seeds.X.shape[1]}")
+    _squarable("data: values", seeds.y)
+    seeds = _snap_seeds(seeds, [main_task, *limits], domain)
     for task in limits:
         _check_seeds(limits, task, seeds.X[seeds.rows(task)], seeds.y[seeds.rows(task)])
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c61
+# %% ../nbs/07_safe_lmc.ipynb #c75
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c62
-def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> None:
-    """Append one observation to data and history; `about` are the other fields of a `Run`."""
+# %% ../nbs/07_safe_lmc.ipynb #c76
+def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
+    """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
-    if broken:
-        text = f"limits of task(s) {broken} were broken at {np.round(x, 4).tolist()}"
-        warnings.warn(text, SafetyWarning, stacklevel=3)
-        record.messages.append(text)
     for i, (t, y) in enumerate(values.items()):
         record.data = record.data.append(x[None], np.array([y]), t)
-        paid = {} if i == 0 else {"risk": 0.0}  # a run is paid for once
+        paid = {} if i == 0 else {"risk": 0.0, "first": False}  # a run is paid for once
         record.history.append(Run(x, t, y, unsafe=t in broken, **about | paid))
+    text = f"limits of task(s) {broken} were broken at {_short(x)}" if broken else ""
+    record.messages += [text] if broken else []
+    return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c65
+# %% ../nbs/07_safe_lmc.ipynb #c79
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -522,12 +666,43 @@ class Verdict:
     score: Array
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c66
+# %% ../nbs/07_safe_lmc.ipynb #c80
 Judge = Callable[[Array], Verdict]
 Band = Callable[[Array, int], tuple[Array, Array]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c67
+# %% ../nbs/07_safe_lmc.ipynb #c82
+def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> None:
+    """An error that names the certificate if its verdict on n points cannot be used."""
+    parts = (v.ok, v.value, v.score) if isinstance(v, Verdict) else ()
+    if not parts or any(not isinstance(a, np.ndarray) or a.shape != (n,) for a in parts):
+        raise TypeError(f"certificate {name!r} must judge {n} points by a Verdict of three arrays of shape ({n},)")
+    if v.ok.dtype != bool or v.value.dtype.kind not in "fiu" or v.score.dtype.kind not in "fiu":
+        raise TypeError(f"certificate {name!r}: ok must be an array of bool, value and score of numbers")
+    for part, numbers in (("value", v.value[v.ok]), ("score", v.score[v.ok])):
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"certificate {name!r}: {part} must be finite where ok, got {numbers}")
+    if charges and not ((v.value >= 0).all() and (v.value <= 1).all()):
+        raise ValueError(f"certificate {name!r}: value is a probability, charged to the budget, got {v.value}")
+    if charges and (v.value[v.ok] > alpha).any():
+        raise ValueError(
+            f"certificate {name!r}: certified above the allowed {alpha:.3g}, got {v.value[v.ok].max():.3g}"
+        )
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c83
+def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
+    """The same judge, its verdicts checked."""
+
+    def checked(X: Array) -> Verdict:
+        verdict = judge(X)
+        _check_verdict(verdict, rule.name, len(X), rule.charges_risk, alpha)
+        return verdict
+
+    return checked
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c84
 @dataclass(frozen=True)
 class Situation:
     """What a certificate may look at before a run of the plant."""
@@ -554,7 +729,7 @@ class Situation:
         return self.belief.parts[0].model.kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c69
+# %% ../nbs/07_safe_lmc.ipynb #c86
 class Certificate:
     """A rule that certifies points. Subclasses give `name` and `judge`.
 
@@ -568,6 +743,8 @@ class Certificate:
         Is the value of a verdict a probability of being unsafe, to be charged to the budget? (Else a margin.)
     unknown_scale : bool
         Does it take the output scale as unknown?
+    by_correlations : bool
+        Does it hold for a set of correlations? A sample of a Markov chain is no such set: then nothing is stated.
     scaling : RobustScaling or None
         The numbers of the last round, if it has such.
 
@@ -584,11 +761,15 @@ class Certificate:
     proved: bool = False
     charges_risk: bool = False
     unknown_scale: bool = False
+    by_correlations: bool = False
     scaling: RobustScaling | None = None
 
     def judge(self, now: Situation) -> Judge:
         """The function that certifies points X (s, d) in this situation."""
         raise NotImplementedError
+
+    def check(self, model: Model) -> None:
+        """Refuse a model that this rule cannot serve, before a campaign starts."""
 
     def fresh(self) -> Certificate:
         """A copy for a new campaign; a certificate that remembers rounds forgets them here."""
@@ -605,12 +786,13 @@ class Certificate:
 
     def text(self, value: float | None, record: SafeRecord) -> str:
         """What a proposal says of its point."""
-        stated = self.stated(record.delta, record.rho)
-        states = "nothing stated" if stated is None else f"probability {stated:.4g}"
+        stated = None if record.unstated else self.stated(record.delta, record.rho)
+        why = f" ({record.unstated})" if record.unstated else ""
+        states = f"nothing stated{why}" if stated is None else f"probability {stated:.4g}{record.condition}"
         return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c71
+# %% ../nbs/07_safe_lmc.ipynb #c88
 def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
     """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
 
@@ -622,7 +804,7 @@ def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: flo
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c72
+# %% ../nbs/07_safe_lmc.ipynb #c89
 class RiskCertificate(Certificate):
     """The posterior probability that the point is unsafe is within what the next run may risk."""
 
@@ -636,16 +818,16 @@ class RiskCertificate(Certificate):
         c = now.record
         return risk_certificate(now.belief, c.limits, c.main_task, c.alpha, now.kappa)
 
-    def stated(self, delta: float, rho: float) -> float:
+    def stated(self, delta: float, rho: float) -> float | None:
         """No set of correlations is involved."""
-        return 1 - delta
+        return 1 - delta if self.proved else None
 
     def text(self, value: float | None, record: SafeRecord) -> str:
         """The probability, and what was allowed."""
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c76
+# %% ../nbs/07_safe_lmc.ipynb #c93
 def theorem_band(reference: Band, multiplier: float) -> Band:
     """(lower, upper) from the reference's moments and one multiplier."""
 
@@ -656,7 +838,7 @@ def theorem_band(reference: Band, multiplier: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c77
+# %% ../nbs/07_safe_lmc.ipynb #c94
 def set_band(family: Any, beta: float, sharp: bool) -> Band:
     """(lower, upper) over all matrices, entry 0 being the reference: by the sharper scalar, or as an envelope."""
 
@@ -671,7 +853,7 @@ def set_band(family: Any, beta: float, sharp: bool) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c79
+# %% ../nbs/07_safe_lmc.ipynb #c96
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -686,7 +868,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c83
+# %% ../nbs/07_safe_lmc.ipynb #c100
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -723,7 +905,7 @@ class CorrelationSet:
         return Sigmas
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c87
+# %% ../nbs/07_safe_lmc.ipynb #c104
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -732,6 +914,11 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
         return nodes.Sigmas, nodes.Sigmas[0]
     if not isinstance(p, CorrelationPosterior):
         Sigmas = which.keep(nodes.Sigmas)
+        if not len(Sigmas):
+            raise ValueError(
+                f"no correlation is left: {type(which).__name__} keeps none of {len(nodes.Sigmas)} draws of the "
+                "posterior; the data speak against what it assumes: use another set or another certificate"
+            )
         return Sigmas, Sigmas[smallest_bound(model.kernels, Sigmas, now.record.data, now.noise_var, now.beta)[0]]
     lo, hi = which.interval(p, now.record)
     r_ref = which.reference(lo, hi)
@@ -739,7 +926,7 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c90
+# %% ../nbs/07_safe_lmc.ipynb #c107
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -764,7 +951,7 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c91
+# %% ../nbs/07_safe_lmc.ipynb #c108
 def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> Band:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
@@ -778,7 +965,7 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
     return moments
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c94
+# %% ../nbs/07_safe_lmc.ipynb #c111
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -788,7 +975,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c96
+# %% ../nbs/07_safe_lmc.ipynb #c113
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -799,13 +986,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c98
+# %% ../nbs/07_safe_lmc.ipynb #c115
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c99
+# %% ../nbs/07_safe_lmc.ipynb #c116
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -832,6 +1019,7 @@ class TheoremCertificate(Certificate):
     acquisition: Callable[[RobustScaling], float] | None = None
     name: str = "theorem"
     proved: bool = True
+    by_correlations = True
     scaling: RobustScaling | None = field(default=None, init=False)
     reference: _Reference = field(default_factory=_Reference, init=False)
 
@@ -846,12 +1034,16 @@ class TheoremCertificate(Certificate):
         reward = theorem_band(moments, self.acquisition(self.scaling)) if self.acquisition else None
         return band_judge(theorem_band(moments, factor), now, self.scaling.psi, reward)
 
+    def check(self, model: Model) -> None:
+        """The reference is inverted, so known matrices must not be singular."""
+        _as_reference("correlation", model.base, *model.base.shape[:2])
+
     def fresh(self) -> TheoremCertificate:
         """The same rule, with nothing remembered."""
         return replace(self, correlations=replace(self.correlations))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c102
+# %% ../nbs/07_safe_lmc.ipynb #c119
 def _set_certificate(which: CorrelationSet, now: Situation, sharp: bool) -> Judge:
     """The certificate of `set_band` over all possible matrices."""
     Sigmas, ref = possible_matrices(which, now)
@@ -860,7 +1052,7 @@ def _set_certificate(which: CorrelationSet, now: Situation, sharp: bool) -> Judg
     return band_judge(set_band(family, now.beta, sharp), now, between_points(now, Sigmas, now.beta))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c103
+# %% ../nbs/07_safe_lmc.ipynb #c120
 @dataclass
 class SharpCertificate(Certificate):
     """One band around a reference, with the smallest scalar that serves at the points that are judged."""
@@ -868,6 +1060,7 @@ class SharpCertificate(Certificate):
     correlations: CorrelationSet = field(default_factory=CorrelationSet)
     name: str = "sharp"
     proved: bool = True
+    by_correlations = True
 
     def judge(self, now: Situation) -> Judge:
         """The band of this round."""
@@ -878,7 +1071,7 @@ class SharpCertificate(Certificate):
         return replace(self, correlations=replace(self.correlations))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c104
+# %% ../nbs/07_safe_lmc.ipynb #c121
 @dataclass
 class EnvelopeCertificate(Certificate):
     """The union of the bands of all possible matrices."""
@@ -886,6 +1079,7 @@ class EnvelopeCertificate(Certificate):
     correlations: CorrelationSet = field(default_factory=CorrelationSet)
     name: str = "envelope"
     proved: bool = True
+    by_correlations = True
 
     def judge(self, now: Situation) -> Judge:
         """The band of this round."""
@@ -896,7 +1090,7 @@ class EnvelopeCertificate(Certificate):
         return replace(self, correlations=replace(self.correlations))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c107
+# %% ../nbs/07_safe_lmc.ipynb #c124
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -907,7 +1101,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c108
+# %% ../nbs/07_safe_lmc.ipynb #c125
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -930,7 +1124,7 @@ class SingleTaskCertificate(Certificate):
         return 1 - delta if self.proved else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c109
+# %% ../nbs/07_safe_lmc.ipynb #c126
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -939,7 +1133,16 @@ class OrSingleTask(Certificate):
     single: Certificate = field(default_factory=SingleTaskCertificate)
 
     def __post_init__(self) -> None:
-        self.name = self.multi.name
+        for name, rule in (("multi", self.multi), ("single", self.single)):
+            if not isinstance(rule, Certificate) or rule.charges_risk:
+                raise TypeError(f"{name} must be a certificate with a band, whose value is a margin, got {rule!r}")
+        self.name, self.by_correlations = self.multi.name, self.multi.by_correlations
+        self.proved = self.multi.proved and self.single.proved
+
+    def check(self, model: Model) -> None:
+        """As both do."""
+        self.multi.check(model)
+        self.single.check(model)
 
     def judge(self, now: Situation) -> Judge:
         """One of the two, or either."""
@@ -955,21 +1158,24 @@ class OrSingleTask(Certificate):
         return OrSingleTask(self.multi.fresh(), self.single.fresh())
 
     def stated(self, delta: float, rho: float) -> float | None:
-        """Both bands are in the budget."""
-        return self.multi.stated(delta, rho)
+        """Both bands are in the budget; nothing is stated unless both state something."""
+        multi, single = self.multi.stated(delta, rho), self.single.stated(delta, rho)
+        return None if multi is None or single is None else min(multi, single)
 
     def unproved(self) -> Certificate:
         """Both state nothing."""
         self.multi.unproved()
         self.single.unproved()
-        return self
+        return super().unproved()
 
     def text(self, value: float | None, record: SafeRecord) -> str:
-        """In the words of the multi-task certificate."""
+        """In the words of the multi-task certificate, if the statement is one of both."""
+        if self.stated(record.delta, record.rho) is None:
+            return super().text(value, record)
         return self.multi.text(value, record)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c113
+# %% ../nbs/07_safe_lmc.ipynb #c130
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -979,15 +1185,15 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c114
+# %% ../nbs/07_safe_lmc.ipynb #c131
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
-    """The value, if it is one of those allowed."""
-    if value not in allowed:
+    """The word, if it is one of those allowed."""
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c115
+# %% ../nbs/07_safe_lmc.ipynb #c132
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -997,20 +1203,20 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     if not isinstance(certificate, str):
         raise TypeError(f"certificate must be a name or a Certificate object, got {certificate!r}")
     _one_of("certificate", certificate, CERTIFICATES)
-    which = CorrelationSet(_one_of("correlation_set", kind or _default_set(certificate), _KINDS))
+    which = CorrelationSet(_one_of("correlation_set", _default_set(certificate) if kind is None else kind, _KINDS))
     if certificate == "risk":
         return RiskCertificate()
     rule = _BANDS[certificate](which)
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c116
+# %% ../nbs/07_safe_lmc.ipynb #c133
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c123
+# %% ../nbs/07_safe_lmc.ipynb #c140
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1019,7 +1225,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c124
+# %% ../nbs/07_safe_lmc.ipynb #c141
 def search_box(
     judge: Judge, start: Array, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict] | None:
@@ -1037,7 +1243,7 @@ def search_box(
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c128
+# %% ../nbs/07_safe_lmc.ipynb #c145
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1068,7 +1274,7 @@ class ListSearch:
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c129
+# %% ../nbs/07_safe_lmc.ipynb #c146
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1103,7 +1309,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c147
 _Search = ListSearch | BoxSearch
 
 
@@ -1112,7 +1318,7 @@ def _as_search(domain: Any, rng: np.random.Generator, tau: float) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c133
+# %% ../nbs/07_safe_lmc.ipynb #c150
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1133,7 +1339,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c136
+# %% ../nbs/07_safe_lmc.ipynb #c153
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1143,7 +1349,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c138
+# %% ../nbs/07_safe_lmc.ipynb #c155
 def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1154,7 +1360,7 @@ def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, 
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c139
+# %% ../nbs/07_safe_lmc.ipynb #c156
 def _free_run(
     record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
 ) -> Proposal:
@@ -1169,7 +1375,7 @@ def _free_run(
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c142
+# %% ../nbs/07_safe_lmc.ipynb #c159
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1181,11 +1387,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c144
+# %% ../nbs/07_safe_lmc.ipynb #c161
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c145
+# %% ../nbs/07_safe_lmc.ipynb #c162
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1200,13 +1406,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c146
+# %% ../nbs/07_safe_lmc.ipynb #c163
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c149
+# %% ../nbs/07_safe_lmc.ipynb #c166
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1218,7 +1424,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c152
+# %% ../nbs/07_safe_lmc.ipynb #c169
 class LengthscaleWatch:
     """The test of the lengthscale: the largest e-value so far, the multiple that raised the alarm, and the alarm."""
 
@@ -1229,6 +1435,10 @@ class LengthscaleWatch:
     def look(self, belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generator) -> list[str]:
         """The alarm as a note, or none; the first is a warning too."""
         nodes = belief.parts[0]
+        try:
+            _ = [rescaled(k, 1.0) for k in nodes.model.kernels]
+        except TypeError as error:
+            return [f"the lengthscale is not tested: {error}"]
         mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
         logs = lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
         now = e_value(logs)
@@ -1239,48 +1449,84 @@ class LengthscaleWatch:
             return []
         text = _alarm(self.e_value, self.multiple)
         if not self.warned:
+            self.warned = True  # first: a warning may be an error
             warnings.warn(text, SafetyWarning, stacklevel=4)
-            self.warned = True
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c156
+# %% ../nbs/07_safe_lmc.ipynb #c173
+def _entries(correlation: Any, n_features: int) -> list[Any]:
+    """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
+    if isinstance(correlation, str):
+        entries = [correlation] + [None] * (n_features - 1)
+    else:
+        entries = list(correlation) if np.iterable(correlation) else []
+    if len(entries) != n_features or any(isinstance(e, str) and e != "lkj" for e in entries):
+        raise ValueError(f"correlation must be 'lkj' or have one entry a feature ({n_features}), got {correlation!r}")
+    return entries
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c174
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
-    sizes = np.ones((n_features, n_tasks)) if variances is None else np.asarray(variances, dtype=float)
-    if sizes.shape != (n_features, n_tasks) or not (sizes > 0).all():
+    sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
+    if sizes.shape != (n_features, n_tasks) or not ((sizes > 0) & (sizes < _LARGEST)).all():
         raise ValueError(f"variances must be positive with shape {(n_features, n_tasks)}, got {variances!r}")
     base = np.stack([np.diag(v) for v in sizes])
-    entries = ["lkj"] + [None] * (n_features - 1) if isinstance(correlation, str) else list(correlation)
-    if (isinstance(correlation, str) and correlation != "lkj") or len(entries) != n_features:
-        raise ValueError(f"correlation must be 'lkj' or have one entry a feature ({n_features}), got {correlation!r}")
     unknown = []
-    for h, entry in enumerate(entries):
+    for h, entry in enumerate(_entries(correlation, n_features)):
         if isinstance(entry, str):
             unknown.append(h)
         elif entry is not None:
-            base[h] = as_sigma("correlation", np.asarray(entry)[None], 1, n_tasks)[0]
+            base[h] = as_sigma("correlation", as_real(f"correlation[{h}]", entry)[None], 1, n_tasks)[0]
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c158
-def _read_models(
-    given: Sequence[ScalarKernel], alternatives: Sequence[Any], correlation: Any, n_tasks: int, variances: Any
-) -> list[Model]:
-    """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
-    kernels = [] if isinstance(given, ScalarKernel) else list(given)
+# %% ../nbs/07_safe_lmc.ipynb #c176
+def _read_kernels(name: str, given: Any) -> list[ScalarKernel]:
+    """Kernels, one a feature."""
+    kernels = list(given) if np.iterable(given) and not isinstance(given, ScalarKernel) else []
     if not kernels or not all(isinstance(k, ScalarKernel) for k in kernels):
-        raise TypeError(f"kernels must be a list of scalar kernels, one a feature, got {given!r}")
+        raise TypeError(f"{name} must be a list of scalar kernels, one a feature, got {given!r}")
+    return kernels
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c177
+def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any) -> list[Model]:
+    """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
+    kernels = _read_kernels("kernels", given)
     base, unknown = parse_correlation(correlation, len(kernels), n_tasks, variances)
-    others = [(list(k), *parse_correlation("lkj", len(k), n_tasks, None)) for k in alternatives]
+    if isinstance(alternatives, ScalarKernel | str) or not np.iterable(alternatives):
+        raise TypeError(f"alternatives must be a list of lists of kernels, got {alternatives!r}")
+    lists = [_read_kernels(f"alternatives[{i}]", ks) for i, ks in enumerate(alternatives)]
+    others = [(ks, *parse_correlation("lkj", len(ks), n_tasks, None)) for ks in lists]
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c161
+# %% ../nbs/07_safe_lmc.ipynb #c180
+def _check_models(models: list[Model], rule: Certificate, domain: Any) -> list[Model]:
+    """The models, if the certificate can serve them on the domain."""
+    if len(models) > 1 and not rule.charges_risk:
+        raise ValueError(
+            "alternatives are weighed by the risk certificate only; a band is for one model, leave them out"
+        )
+    if len(models) > 1 and any(m.by_chain for m in models):
+        raise ValueError("alternatives need an evidence, which takes two tasks and one unknown correlation at most")
+    x = domain.X[:1] if hasattr(domain, "X") else domain.bounds[:, :1].T
+    for j, i, k in [(j, i, k) for j, m in enumerate(models) for i, k in enumerate(m.kernels)]:
+        try:
+            k(x)
+        except ValueError as error:
+            raise ValueError(f"{f'alternatives[{j - 1}]' if j else 'kernels'}[{i}]: {error}") from None
+    rule.check(models[0])
+    return models
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c183
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c162
+# %% ../nbs/07_safe_lmc.ipynb #c184
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1291,7 +1537,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c163
+# %% ../nbs/07_safe_lmc.ipynb #c185
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1300,7 +1546,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c165
+# %% ../nbs/07_safe_lmc.ipynb #c187
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1327,45 +1573,60 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c168
+# %% ../nbs/07_safe_lmc.ipynb #c190
+def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
+    """What is to be said if the belief consists of draws of a chain."""
+    for n in belief.parts:
+        if not getattr(n.correlation, "converged", True):
+            yield repr(n.correlation)
+        if n.drawn_at is not None and rule.charges_risk:
+            effective = min(1 / (n.weights**2).sum(), n.correlation.effective)
+            yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c191
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
     """The next run of the plant, and the certified part of the domain."""
-    now.notes.extend(repr(n.correlation) for n in now.belief.parts if not getattr(n.correlation, "converged", True))
-    judge = rule.judge(now)
+    now.notes.extend(_chain_notes(now.belief, rule))
+    judge = _checked(rule.judge(now), rule, now.record.alpha)
     verdict = judge(now.candidates)
     now.notes.extend(watch.look(now.belief, now.record.data, prior, rng))
     x, value = _choose_run(now, search, judge, verdict)
-    value = 0.0 if value is None and rule.charges_risk else value  # a repetition costs nothing
-    text = rule.text(value, now.record)
+    text = rule.text(value, now.record) if value is not None else f"{rule.name}: repeated, nothing charged"
+    value = 0.0 if value is None and rule.charges_risk else value
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c171
+# %% ../nbs/07_safe_lmc.ipynb #c194
+_UNCERTIFIED = "own point, not certified"
+
+
 def _price(
     record: SafeRecord, x: Array, asked: Proposal | None, rule: Certificate, now: Callable[[Array], Situation]
 ) -> tuple[float, str]:
     """(risk, note) of running the plant at x, from the data so far."""
-    mine = asked is not None and asked.task == record.main_task and bool(np.abs(asked.x - x).max() <= 1e-12)
     if _was_run(record, x):
         return 0.0, "repeated"
-    if not rule.charges_risk:
-        return 0.0, "" if mine else "own point, not certified"
-    if mine and asked is not None and asked.value is not None:
-        return float(asked.value), ""
-    return float(rule.judge(now(x[None]))(x[None]).value[0]), "own point"
+    if asked is not None and asked.task == record.main_task and _same(record.domain, asked.x[None], x)[0]:
+        return float(asked.value or 0.0) if rule.charges_risk else 0.0, ""
+    verdict = _checked(rule.judge(now(x[None])), rule)(x[None])
+    if rule.charges_risk:
+        return float(verdict.value[0]), "own point"
+    return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c174
+# %% ../nbs/07_safe_lmc.ipynb #c197
 def _probability(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
-    if not 0 < as_positive(name, value) < 1:
-        raise ValueError(f"{name} must be in (0, 1), got {value}")
-    return float(value)
+    number = _number(name, value, as_positive)
+    if not number < 1:
+        raise ValueError(f"{name} must be in (0, 1), got {number}")
+    return number
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c175
+# %% ../nbs/07_safe_lmc.ipynb #c198
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1374,10 +1635,44 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
         raise ValueError(f"psi={psi!r} and lipschitz={lipschitz!r}: give one of them, psi is computed from lipschitz")
     if hasattr(domain, "X"):
         raise ValueError(f"lipschitz={lipschitz!r}: there is nothing between the points of a list; leave it out")
-    return as_nonnegative("lipschitz", lipschitz)
+    return _number("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c176
+# %% ../nbs/07_safe_lmc.ipynb #c199
+def _read_band(
+    psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
+) -> tuple[float | None, float | None, float, float | None]:
+    """The numbers of a band: psi, or the Lipschitz constant; tau; a constant multiplier (squared)."""
+    slope = _read_lipschitz(lipschitz, psi, domain)
+    given = (None if v is None else _number(name, v) for name, v in (("psi", psi), ("beta", beta)))
+    known_psi, known_beta = given
+    return known_psi, slope, _number("tau", tau, as_positive), known_beta
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c200
+def _read_scale(scale: Any) -> tuple[float, float] | None:
+    """The inverse-gamma prior (a, b) of the output scale, or None."""
+    if scale is None:
+        return None
+    if not isinstance(scale, tuple | list | np.ndarray) or np.size(np.asarray(scale, dtype=object)) != 2:
+        raise ValueError(f"scale must be a pair (a, b) of positive numbers or None, got {scale!r}")
+    a, b = (_number("scale", v, as_positive) for v in scale)
+    return a, b
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c201
+def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
+    """The numbers of the prior."""
+    noise, known = _number("noise_std", noise_std, as_positive), _read_scale(scale)
+    if not 1 / np.sqrt(_LARGEST) <= noise <= np.sqrt(_LARGEST):
+        raise ValueError(f"noise_std must be between 1e-50 and 1e50, so that it can be squared, got {noise:g}")
+    apart = _number("truncation", truncation)
+    if not 1e-15 <= apart < 1:
+        raise ValueError(f"truncation must be in [1e-15, 1), got {apart:g}")
+    return Prior(noise**2, known if unknown_scale else None, _number("eta", eta, as_positive), apart)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c203
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None
 ) -> tuple[Certificate, str | None]:
@@ -1388,20 +1683,61 @@ def _read_rule(
     return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c178
+# %% ../nbs/07_safe_lmc.ipynb #c205
 def _read_agreement(
     domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
 ) -> tuple[Any, ...]:
     """The fields of a `SafeRecord`, read and checked."""
-    main_task = _one_of("main_task", main_task, range(n_tasks))
-    limits, rounds = parse_limits(thresholds, main_task, n_tasks), int(as_positive("horizon", horizon))
+    main = _whole("main_task", main_task, n_tasks)
+    limits, rounds = parse_limits(thresholds, main, n_tasks), as_count("horizon", horizon)
     failing, missing = _probability("delta", delta), _probability("rho", rho)
-    return domain, limits, n_tasks, main_task, failing, missing, rounds, _read_seeds(data, limits, n_tasks, domain.d)
+    return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c179
-class _Parts(SafeRecord):
-    """The record with its parts, made from what the user gave."""
+# %% ../nbs/07_safe_lmc.ipynb #c207
+def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
+    """Why a band states nothing, known from the start."""
+    if rule.charges_risk:
+        return []
+    constant = ["the multiplier is given, not the union bound"] if beta is not None else []
+    chain = ["its correlations are draws of a Markov chain"] if rule.by_correlations and model.by_chain else []
+    return constant + chain
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c208
+def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
+    """What a band's statement on a box depends on."""
+    if hasattr(domain, "X"):
+        return ""
+    if lipschitz is not None:
+        return " if the Lipschitz constant holds"
+    return " on the grid, psi neglected" if psi is None else " if psi holds"
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c211
+class _Made(SafeRecord):
+    """The record with its parts."""
+
+    rng: np.random.Generator
+    rule: Certificate
+    models: list[Model]
+    prior: Prior
+    psi: float | None
+    lipschitz: float | None
+    tau: float
+    _beta: float | None
+
+    def _make(self) -> None:
+        """The parts that are made of what was read."""
+        self.lapses = _first_lapses(self.rule, self._beta, self.models[0])
+        self.condition = _condition(self.domain, self.psi, self.lipschitz)
+        self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
+        self.search = _as_search(self.domain, self.rng, self.tau)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c212
+class _Parts(_Made):
+    """What the user gave, each argument read once."""
 
     def __init__(
         self,
@@ -1432,19 +1768,33 @@ class _Parts(SafeRecord):
         correlation_set: str | None = None,
         seed: int | np.random.Generator | None = None,
     ):
-        n_tasks, self.rng = int(as_positive("n_tasks", n_tasks)), np.random.default_rng(seed)
+        domain, n_tasks, self.rng = _as_domain(domain), as_count("n_tasks", n_tasks), as_generator(seed)
         self.rule, self.correlation_set = _read_rule(certificate, correlation_set, n_tasks, beta)
-        self.supplementary, self.kappa = int(supplementary), as_nonnegative("kappa", kappa)
-        self.tau, self.psi, self.lipschitz, self._beta = float(tau), psi, _read_lipschitz(lipschitz, psi, domain), beta
-        scale = scale if self.rule.unknown_scale else None
-        self.prior = Prior(as_positive("noise_std", noise_std) ** 2, scale, eta, truncation)
-        self.models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
+        self.supplementary, self.kappa = _whole("supplementary", supplementary), _number("kappa", kappa)
+        self.psi, self.lipschitz, self.tau, self._beta = _read_band(psi, lipschitz, tau, beta, domain)
+        self.prior = _read_prior(noise_std, scale, eta, truncation, self.rule.unknown_scale)
+        models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
+        self.models = _check_models(models, self.rule, domain)
         super().__init__(*_read_agreement(domain, thresholds, n_tasks, main_task, delta, rho, horizon, data))
-        self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
-        self.search = _as_search(domain, self.rng, self.tau)
+        self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c181
+# %% ../nbs/07_safe_lmc.ipynb #c214
+@contextmanager
+def _noise_named(prior: Prior) -> Iterator[None]:
+    """A singular matrix in the words of a user."""
+    try:
+        yield
+    except ValueError as error:
+        if "noise_var" not in str(error):
+            raise
+        raise ValueError(
+            f"noise_std={np.sqrt(prior.noise_var):g} is too small for these kernels and data, whose matrix is "
+            "numerically singular: start anew with a larger noise_std, or shorter lengthscales"
+        ) from error
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c216
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1482,8 +1832,12 @@ class _Readings(_Parts):
 
     @property
     def stated(self) -> float | None:
-        """The probability that the whole campaign stays safe, as stated by the certificate."""
-        return self.rule.stated(self.delta, self.rho)
+        """The probability that the whole campaign stays safe, as stated by the certificate; None if nothing is.
+
+        Risk: 1 - delta, or 1 - what was spent, if own points spent more than delta. Bands: None after a lapse, see
+        `lapses`; on a box it may have a `condition`.
+        """
+        return None if self.lapses else self.rule.stated(min(max(self.delta, self.spent), 1.0), self.rho)
 
     @property
     def e_value(self) -> float:
@@ -1497,11 +1851,44 @@ class _Readings(_Parts):
 
     def predict(self, X: ArrayLike, task: int | None = None) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
-        return mixture(self.belief, as_points("X", X, self.data.X.shape[1]), self.main_task if task is None else task)
+        known = self.main_task if task is None else _whole("task", task, self.n_tasks)
+        with _noise_named(self.prior):
+            return mixture(self.belief, as_points("X", _reals("X", X), self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c182
-class SafeMTBO(_Readings):
+# %% ../nbs/07_safe_lmc.ipynb #c218
+class _Rounds(_Readings):
+    """The next proposal, and the count of what was run."""
+
+    def _next(self) -> Proposal:
+        """The free tasks first, then the plant."""
+        if self.side_tasks and self._side_count < self.supplementary:
+            return _free_run(self, self.search, self._side_count, self.predict, self.kappa)
+        now = self._now(self.search.start(self))
+        proposal, self._fraction = _propose(now, self.rule, self.search, self.watch, self.prior, self.rng)
+        self.messages += [f"round {self.round}: {note}" for note in now.notes]
+        return proposal
+
+    def _count(self, plant: bool, note: str) -> None:
+        """One run more, and what it takes away from the statement of a band."""
+        if not plant:
+            self._side_count += 1
+            return
+        if not self.rule.charges_risk and note != "repeated":
+            why = ["a run was not certified"] if note == _UNCERTIFIED else []
+            why += ["a run was beyond the horizon"] if self.round >= self.horizon else []
+            self.lapses += [text for text in why if text not in self.lapses]
+        self.round, self._side_count = self.round + 1, 0
+
+    def _now(self, X: Array) -> Situation:
+        """The situation before a run of the plant."""
+        return Situation(
+            self, self.belief, self.prior.noise_var, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau
+        )
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c219
+class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
     Parameters
@@ -1517,7 +1904,8 @@ class SafeMTBO(_Readings):
     n_tasks, main_task : int
         Number of tasks, and the one that is maximised.
     data : sequence of (X_t, y_t), optional
-        Safe seeds and supplementary data; seeds outside the limits are refused. May also be told one by one.
+        Safe seeds and supplementary data; the plant's are points of the domain, inside the limits. May also be told
+        one by one.
     certificate : {"risk", "theorem", "sharp", "envelope"} or Certificate
         Evaluated-point risk (default), or a band: Theorem 6 completed, the sharper scalar, the union of all bands.
         A `Certificate` object is taken as it is; the campaign works on a fresh copy of it.
@@ -1573,44 +1961,36 @@ class SafeMTBO(_Readings):
         """The next run: a point, its task, and what certified it. The same until an observation is told."""
         _check_ready(self)
         if self._pending is None:
-            free = bool(self.side_tasks) and self._side_count < self.supplementary
-            if free:
-                self._pending = _free_run(self, self.search, self._side_count, self.predict, self.kappa)
-            else:
-                now = self._now(self.search.start(self))
-                self._pending, self._fraction = _propose(now, self.rule, self.search, self.watch, self.prior, self.rng)
-                self.messages += [f"round {self.round}: {note}" for note in now.notes]
+            with _noise_named(self.prior):
+                self._pending = self._next()
         self._asked = True
         return self._pending
 
     def tell(self, x: ArrayLike, y: ArrayLike, task: int | None = None) -> None:
         """An observation at x (d,): a number for one task, or one number a task with NaN where missing.
 
+        The task of a number may be left out at the point that was asked for. A run of the plant at any other point is
+        judged by the certificate first: see `history[-1].note`, `spent` and `stated`.
+
         Raises
         ------
         ValueError
             If the input is not understood, lies outside the domain, or a seed breaks a limit; nothing changes then.
         """
-        asked = task if task is not None or self._pending is None else self._pending.task
-        point, values, plant = _read_observation(self, x, y, asked)
+        point, values, plant = _read_observation(self, x, y, task, self._pending)
         if plant and not self._asked:
             for t in self.limits:
                 _check_seeds(self.limits, t, point[None], np.array([values[t]]))
         risk, note = 0.0, "" if self._asked else "seed"
         if plant and self._asked:
-            risk, note = _price(self, point, self._pending, self.rule, self._now)
-        _record_run(self, point, values, risk=risk, fraction=self._fraction, note=note)
-        if plant and self._asked:
-            self.round, self._side_count = self.round + 1, 0
-        elif not plant and self._asked:
-            self._side_count += 1
+            with _noise_named(self.prior):
+                risk, note = _price(self, point, self._pending, self.rule, self._now)
+        broken = _record_run(self, point, values, risk=risk, fraction=self._fraction, note=note)
+        if self._asked:
+            self._count(plant, note)
         self._pending = None
-
-    def _now(self, X: Array) -> Situation:
-        """The situation before a run of the plant."""
-        return Situation(
-            self, self.belief, self.prior.noise_var, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau
-        )
+        if broken:
+            warnings.warn(broken, SafetyWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         budget = f"risk spent {self.spent:.3g} of {self.delta:g}, " if self.rule.charges_risk else ""

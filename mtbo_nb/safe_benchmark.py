@@ -19,8 +19,9 @@ from scipy.stats import qmc
 from tqdm.auto import tqdm
 
 from .baselines import SafePublished
+from .correlation import as_number
 from .experiments import Table, as_seed, read_archive, write_archive
-from .kernels import SE, ScalarKernel, as_count, as_points, as_positive
+from .kernels import SE, ScalarKernel, _as_kernel, as_count, as_points, as_positive
 from .mtkb import Box
 from .safe import SafeMTBO, SafetyWarning
 
@@ -41,8 +42,8 @@ __all__ = [
     "Bumps",
     "random_bumps",
     "Feature",
-    "SafeProblem",
     "mix_features",
+    "SafeProblem",
     "safe_problem",
     "shared_correlation",
     "SafeTrial",
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c5
+# %% ../nbs/10b_safe_benchmark.ipynb #c6
 @dataclass(frozen=True, eq=False)
 class Bumps:
     """The function sum_i weights[i] k(., centres[i]) of the space of k."""
@@ -75,6 +76,7 @@ class Bumps:
         return self.kernel(as_points("X", X, self.centres.shape[1]), self.centres) @ self.weights
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c10
 def random_bumps(kernel: ScalarKernel, norm: float, bounds: Array, rng: np.random.Generator, size: int = 256) -> Bumps:
     """A random function of the given norm with `size` centres in the box."""
     centres = qmc.scale(qmc.Sobol(len(bounds), rng=rng).random(size), *bounds.T)
@@ -82,7 +84,7 @@ def random_bumps(kernel: ScalarKernel, norm: float, bounds: Array, rng: np.rando
     return Bumps(kernel, centres, raw.weights * (as_positive("norm", norm) / raw.norm))
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c10
+# %% ../nbs/10b_safe_benchmark.ipynb #c15
 @dataclass(frozen=True)
 class Feature:
     """A part of the truth: its kernel, the norm of each scalar function, and the correlation of the two tasks."""
@@ -91,13 +93,26 @@ class Feature:
     norm: float
     correlation: float
 
+    def __post_init__(self) -> None:
+        _as_kernel("kernel", self.kernel)
+        as_positive("norm", self.norm)
+        if not -1 < as_number("correlation", self.correlation) < 1:
+            raise ValueError(f"correlation must be in (-1, 1), got {self.correlation!r}")
+
     def draw(self, rng: np.random.Generator, bounds: Array) -> tuple[Array, list[Bumps]]:
         """(mixing matrix (2, 2), two functions)."""
         mixing = np.linalg.cholesky(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
         return mixing, [random_bumps(self.kernel, self.norm, bounds, rng) for _ in range(2)]
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c11
+# %% ../nbs/10b_safe_benchmark.ipynb #c18
+def mix_features(parts: Sequence[tuple[Array, list[Bumps]]], X: ArrayLike) -> Array:
+    """The sum of all features at X (s, d), shape (s, 2)."""
+    columns = [np.stack([g(X) for g in functions], axis=1) @ mixing.T for mixing, functions in parts]
+    return np.asarray(np.sum(columns, axis=0))
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c21
 @dataclass(frozen=True, eq=False)
 class SafeProblem:
     """A plant (task 0) and its simulation (task 1) on a box, and where a campaign starts.
@@ -129,13 +144,7 @@ class SafeProblem:
         return mix_features(self.parts, X)
 
 
-def mix_features(parts: Sequence[tuple[Array, list[Bumps]]], X: ArrayLike) -> Array:
-    """The sum of all features at X (s, d), shape (s, 2)."""
-    columns = [np.stack([g(X) for g in functions], axis=1) @ mixing.T for mixing, functions in parts]
-    return np.asarray(np.sum(columns, axis=0))
-
-
-# %% ../nbs/10b_safe_benchmark.ipynb #c13
+# %% ../nbs/10b_safe_benchmark.ipynb #c23
 def _largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array, starts: int = 20) -> float:
     """The largest value of a scalar function on the box, climbed to from the best of the points X."""
     top, inside = X[np.argsort(-values)[:starts]], Bounds(*bounds.T)
@@ -146,6 +155,30 @@ def _largest(f: Callable[[Array], Array], bounds: Array, X: Array, values: Array
     return max(-float(minimize(loss, x, bounds=inside).fun) for x in top)
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c26
+def _start(X: Array, plant: Array, limit: float, rng: np.random.Generator) -> Array:
+    """One of the points X whose value is in [-0.55, 0]; it must be safe."""
+    fair = np.flatnonzero((plant >= -0.55) & (plant <= 0))
+    if not len(fair):
+        raise ValueError("features make a plant that has no value in [-0.55, 0], where a campaign starts")
+    first = rng.choice(fair)
+    if plant[first] < limit:
+        raise ValueError(f"limit must be at most {plant[first]:.4g}, the plant's value at the start, got {limit:g}")
+    return np.asarray(X[first])
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c28
+def _as_features(features: Any) -> list[Feature]:
+    """One or more features."""
+    if isinstance(features, str) or not isinstance(features, Iterable):
+        raise TypeError(f"features must be a list of Feature, got {features!r:.60}")
+    parts = list(features)
+    if not parts or not all(isinstance(f, Feature) for f in parts):
+        raise TypeError(f"features must be one Feature or more, got {parts!r:.60}")
+    return parts
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c31
 def safe_problem(
     features: Sequence[Feature], seed: int, limit: float = -1.0, bounds: ArrayLike = PAPER_BOX
 ) -> SafeProblem:
@@ -156,38 +189,49 @@ def safe_problem(
     features : sequence of Feature
     seed : int
     limit : float
+        Not above the plant's value at the start.
     bounds : array_like, shape (d, 2)
+
+    Raises
+    ------
+    TypeError
+        If the features are none, or an argument holds no numbers.
+    ValueError
+        If a number is out of its range, or the start would not be safe.
 
     References
     ----------
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, section 4 and the published code.
     """
-    rng, box = np.random.default_rng(as_seed("seed", seed)), np.asarray(bounds, dtype=float)
-    parts = [feature.draw(rng, box) for feature in features]
+    rng, box = np.random.default_rng(as_seed("seed", seed)), Box(bounds).bounds
+    limit, parts = as_number("limit", limit), [feature.draw(rng, box) for feature in _as_features(features)]
     X = qmc.scale(qmc.Sobol(len(box), rng=rng).random(2**15), *box.T)
     plant = mix_features(parts, X)[:, 0]
-    start = X[rng.choice(np.flatnonzero((plant >= -0.55) & (plant <= 0)))]
+    start = _start(X, plant, limit, rng)
     side = np.vstack([qmc.scale(qmc.Sobol(len(box), rng=rng).random(16), *box.T), start])
     best = _largest(lambda Z: mix_features(parts, Z)[:, 0], box, X, plant)
     return SafeProblem(parts, box, limit, best, start, side)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c15
+# %% ../nbs/10b_safe_benchmark.ipynb #c34
 FIGURE_2 = (Feature(SE(0.2), 30.5, 0.85), Feature(SE(0.2), 10.2, 0.0))
 FIGURE_3 = (Feature(SE(0.2), 30.5, 0.85), Feature(SE(0.2), 6.5, 0.0))
 TWO_KERNELS = (Feature(SE(0.2), 30.5, 0.85), Feature(SE(0.7), 2.5, 0.0))
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c36
 def shared_correlation(features: Sequence[Feature]) -> float:
     """The correlation of the two tasks when all features share one kernel: that of the sum of their covariances."""
-    weight = np.array([f.norm**2 for f in features])
-    return float(weight @ [f.correlation for f in features] / weight.sum())
+    parts = _as_features(features)
+    weight = np.array([f.norm**2 for f in parts])
+    return float(weight @ [f.correlation for f in parts] / weight.sum())
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c20
+# %% ../nbs/10b_safe_benchmark.ipynb #c41
 _NOISE, _ROUNDS, _SWITCH, _PLENTY, _SPARSE = 0.01, 100, 45, 8, 1
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c43
 @dataclass(frozen=True)
 class SafeTrial:
     """What one campaign gave.
@@ -213,7 +257,17 @@ class SafeTrial:
     e_value: float
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c21
+# %% ../nbs/10b_safe_benchmark.ipynb #c45
+def _trial(problem: SafeProblem, opt: SafeMTBO, first: float) -> SafeTrial:
+    """What is read off the history of a campaign."""
+    runs = [run for run in opt.history if run.task == 0]
+    safe = [first, *(run.y if run.y >= problem.limit else -np.inf for run in runs)]
+    columns = zip(*((run.unsafe, run.risk, run.fraction) for run in runs), strict=True)
+    unsafe, risk, certified = (np.array(column) for column in columns)
+    return SafeTrial(problem.best - np.maximum.accumulate(safe), unsafe, risk, certified, opt.e_value)
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c47
 def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int = _ROUNDS, seed: int = 0) -> SafeTrial:
     """Run one campaign.
 
@@ -227,16 +281,10 @@ def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int 
     seed : int
         Source of the optimiser's own choices.
     """
+    rounds = as_count("rounds", rounds)
     data = [(problem.start[None], problem(problem.start[None])[:, 0]), (problem.side, problem(problem.side)[:, 1])]
-    opt = make(
-        Box(problem.bounds),
-        thresholds=problem.limit,
-        noise_std=_NOISE,
-        horizon=as_count("rounds", rounds),
-        data=data,
-        supplementary=_PLENTY,
-        seed=seed,
-    )
+    given: dict[str, Any] = {"thresholds": problem.limit, "noise_std": _NOISE, "horizon": rounds, "data": data}
+    opt = make(Box(problem.bounds), supplementary=_PLENTY, seed=seed, **given)
     while opt.round < rounds:
         opt.supplementary = _PLENTY if opt.round < _SWITCH else _SPARSE
         x, task = opt.ask()
@@ -244,16 +292,7 @@ def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int 
     return _trial(problem, opt, data[0][1][0])
 
 
-def _trial(problem: SafeProblem, opt: SafeMTBO, first: float) -> SafeTrial:
-    """What is read off the history of a campaign."""
-    runs = [run for run in opt.history if run.task == 0]
-    safe = [first, *(run.y if run.y >= problem.limit else -np.inf for run in runs)]
-    columns = zip(*((run.unsafe, run.risk, run.fraction) for run in runs), strict=True)
-    unsafe, risk, certified = (np.array(column) for column in columns)
-    return SafeTrial(problem.best - np.maximum.accumulate(safe), unsafe, risk, certified, opt.e_value)
-
-
-# %% ../nbs/10b_safe_benchmark.ipynb #c23
+# %% ../nbs/10b_safe_benchmark.ipynb #c50
 @dataclass(frozen=True)
 class Rule:
     """A certificate with a model: the optimiser, its kernels and options, and where its line is drawn."""
@@ -270,7 +309,7 @@ class Rule:
         return self.method(list(self.kernels), domain, n_tasks=len(given), data=given, **self.options, **more)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c25
+# %% ../nbs/10b_safe_benchmark.ipynb #c52
 _PANELS: dict[str, tuple[type[SafeMTBO], dict[str, Any]]] = {
     "published": (SafePublished, {"eta": 0.1}),
     "theorem": (SafeMTBO, {"certificate": "theorem", "eta": 0.1}),
@@ -281,6 +320,7 @@ _ALONE = "plant alone"
 _MODELS = {"LMC": "#0072B2", "ICM": "#D55E00", _ALONE: "#000000"}
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c54
 def safe_rules(lmc: Sequence[ScalarKernel]) -> dict[str, Rule]:
     """All certificates with all models, by label, and the kernels of the LMC."""
     rules = {
@@ -288,21 +328,22 @@ def safe_rules(lmc: Sequence[ScalarKernel]) -> dict[str, Rule]:
         for panel, (method, options) in _PANELS.items()
         for model in _MODELS
     }
-    del rules[f"sharp, {_ALONE}"]  # with one task there is no correlation: the band is the theorem's
+    del rules[f"sharp, {_ALONE}"]
     return rules
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c57
 SAFE_FIGURES: dict[str, tuple[tuple[Feature, ...], dict[str, Rule]]] = {
     "safe2": (FIGURE_2, safe_rules((0.9 * SE(0.2), 0.1 * SE(0.2)))),
     "safe3": (FIGURE_3, safe_rules((0.95 * SE(0.2), 0.05 * SE(0.2)))),
     "safe_two_kernels": (TWO_KERNELS, safe_rules((SE(0.2), 0.2 * SE(0.7)))),
 }
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c28
+# %% ../nbs/10b_safe_benchmark.ipynb #c60
 _ARRAYS = ("regret", "unsafe", "risk", "certified", "e_value")
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c29
+# %% ../nbs/10b_safe_benchmark.ipynb #c61
 @dataclass(frozen=True, eq=False, repr=False)
 class _Campaigns:
     """Campaigns of M rules with S seeds, T runs of the plant each.
@@ -333,9 +374,16 @@ class _Campaigns:
             raise ValueError(f"rule must be one of {', '.join(map(repr, self.rules))}, got {rule!r}")
         return self.rules.index(rule)
 
+    def after(self, rule: str, at: int = -1) -> Array:
+        """Simple regret of every seed after `at` runs, counted from the end if negative, shape (S,)."""
+        points = self.regret.shape[2]
+        if isinstance(at, bool) or not isinstance(at, int | np.integer) or not -points <= at < points:
+            raise ValueError(f"at must be a number of runs from 0 to {points - 1}, or -1 for the end, got {at!r}")
+        return np.asarray(self.regret[self.of(rule), :, at])
+
     def median(self, rule: str, at: int = -1) -> float:
         """Median simple regret after `at` runs, or at the end."""
-        return float(np.median(self.regret[self.of(rule), :, at]))
+        return float(np.median(self.after(rule, at)))
 
     def broken(self, rule: str) -> int:
         """How many campaigns left the safe set at least once."""
@@ -343,11 +391,11 @@ class _Campaigns:
 
     def wins(self, rule: str, rival: str, at: int = -1) -> tuple[int, int]:
         """(campaigns in which `rule` ends with less regret than `rival`, campaigns in which it ends with more)."""
-        ours, theirs = (self.regret[self.of(name), :, at] for name in (rule, rival))
+        ours, theirs = (self.after(name, at) for name in (rule, rival))
         return int((ours < theirs).sum()), int((ours > theirs).sum())
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c30
+# %% ../nbs/10b_safe_benchmark.ipynb #c62
 def _summary_row(results: _Campaigns, rule: str, rounds: Sequence[int]) -> list[str]:
     """One line of the summary."""
     m = results.of(rule)
@@ -361,7 +409,7 @@ def _summary_row(results: _Campaigns, rule: str, rounds: Sequence[int]) -> list[
     ]
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c31
+# %% ../nbs/10b_safe_benchmark.ipynb #c63
 class SafeResults(_Campaigns):
     """Campaigns of M rules with S seeds, with a table, and a file."""
 
@@ -374,22 +422,17 @@ class SafeResults(_Campaigns):
 
     def summary(self, at: Sequence[int] = (10, 20, 45, 100)) -> Table:
         """Medians of the simple regret, unsafe campaigns, and what was certified at the end."""
-        rounds = [as_count("at", n) for n in at if n < self.regret.shape[2]]
-        head = [
-            "median regret",
-            *(f"n = {n}" for n in rounds),
-            "unsafe campaigns",
-            "unsafe runs",
-            "risk spent",
-            "certified",
-        ]
+        rounds = [n for n in (as_count("at", n) for n in at) if n < self.regret.shape[2]]
+        columns = [f"n = {n}" for n in rounds]
+        head = ["median regret", *columns, "unsafe campaigns", "unsafe runs", "risk spent", "certified"]
         return Table(head, [_summary_row(self, rule, rounds) for rule in self.rules])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one small .npz file, in single precision. See `load`."""
+        """Write one small .npz file, regrets and risks in single precision. See `load`."""
         names = {"problem": self.problem, "rules": self.rules, "seeds": self.seeds}
         arrays = {key: getattr(self, key) for key in _ARRAYS}
-        write_archive(path, names, **{k: a if a.dtype == bool else a.astype(np.float32) for k, a in arrays.items()})
+        arrays |= {key: arrays[key].astype(np.float32) for key in ("regret", "risk", "certified")}
+        write_archive(path, names, **arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SafeResults:
@@ -399,7 +442,7 @@ class SafeResults(_Campaigns):
         return cls(names["problem"], tuple(names["rules"]), tuple(names["seeds"]), *kept)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c33
+# %% ../nbs/10b_safe_benchmark.ipynb #c65
 def _campaign(task: tuple[Sequence[Feature], Rule, int, int]) -> SafeTrial:
     """One campaign from picklable parts; the alarms are in its result."""
     features, rule, rounds, seed = task
@@ -408,14 +451,43 @@ def _campaign(task: tuple[Sequence[Feature], Rule, int, int]) -> SafeTrial:
         return safe_trial(safe_problem(features, seed), rule, rounds, seed)
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c68
 def _safe_figure(name: str) -> tuple[tuple[Feature, ...], dict[str, Rule]]:
-    if name not in SAFE_FIGURES:
+    """The features and the rules of a figure."""
+    if not isinstance(name, str) or name not in SAFE_FIGURES:
         raise ValueError(f"name must be one of {', '.join(SAFE_FIGURES)}, got {name!r}")
     return SAFE_FIGURES[name]
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c71
+def _as_rules(rules: Iterable[str] | None, known: Mapping[str, Rule]) -> list[str]:
+    """Labels of rules that are known, all of them if none are given."""
+    if isinstance(rules, str) or not isinstance(rules, Iterable | None):
+        raise TypeError(f"rules must be a list of labels, got {rules!r:.60}")
+    chosen = list(known) if rules is None else list(rules)
+    unknown = [rule for rule in chosen if not isinstance(rule, str) or rule not in known]
+    if unknown or not chosen:
+        raise ValueError(f"rules must be some of {', '.join(map(repr, known))}, got {unknown}")
+    return chosen
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c74
+def _as_seeds(seeds: Any) -> list[int]:
+    """One or more whole numbers."""
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise TypeError(f"seeds must be a list of whole numbers, got {seeds!r:.60}")
+    numbers = [as_seed("seeds", seed) for seed in seeds]
+    if not numbers:
+        raise ValueError("seeds must be some numbers, got none")
+    return numbers
+
+
+# %% ../nbs/10b_safe_benchmark.ipynb #c77
 def gather_trials(name: str, rules: Sequence[str], seeds: Sequence[int], trials: Sequence[SafeTrial]) -> SafeResults:
     """Trials, the seeds of a rule one after the other, as one object."""
+
+    if len(trials) != len(rules) * len(seeds):
+        raise ValueError(f"trials must be {len(rules)} x {len(seeds)}, one a rule and seed, got {len(trials)}")
 
     def stacked(key: str) -> Any:
         values = np.array([getattr(trial, key) for trial in trials])
@@ -424,7 +496,7 @@ def gather_trials(name: str, rules: Sequence[str], seeds: Sequence[int], trials:
     return SafeResults(name, tuple(rules), tuple(seeds), *map(stacked, _ARRAYS))
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c34
+# %% ../nbs/10b_safe_benchmark.ipynb #c79
 def reproduce_safe(
     name: str,
     executor: Executor | None = None,
@@ -451,25 +523,21 @@ def reproduce_safe(
         Show a progress bar.
     """
     features, known = _safe_figure(name)
-    chosen = list(known) if rules is None else list(rules)
-    unknown = [rule for rule in chosen if rule not in known]
-    if unknown or not chosen:
-        raise ValueError(f"rules must be some of {', '.join(map(repr, known))}, got {unknown}")
-    if not seeds:
-        raise ValueError("seeds must be some numbers, got none")
-    tasks = [(features, known[rule], rounds, as_seed("seeds", seed)) for rule in chosen for seed in seeds]
+    chosen, numbers, rounds = _as_rules(rules, known), _as_seeds(seeds), as_count("rounds", rounds)
+    tasks = [(features, known[rule], rounds, seed) for rule in chosen for seed in numbers]
     run = map if executor is None else executor.map
     trials = list(tqdm(run(_campaign, tasks), total=len(tasks), desc=name, unit="run", disable=not progress))
-    return gather_trials(name, chosen, seeds, trials)
+    return gather_trials(name, chosen, numbers, trials)
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c39
+# %% ../nbs/10b_safe_benchmark.ipynb #c84
 PUBLISHED_MEDIANS = {
     "safe2": {"ICM": 1.03, "LMC": 0.142, "plant alone": 3.08},
     "safe3": {"ICM": 0.342, "LMC": 0.294, "plant alone": 3.02},
 }
 
 
+# %% ../nbs/10b_safe_benchmark.ipynb #c86
 def _draw_panel(ax: Any, results: SafeResults, panel: str) -> None:
     """Median and quartiles of the rules with one certificate."""
     from matplotlib.ticker import LogLocator
@@ -486,7 +554,7 @@ def _draw_panel(ax: Any, results: SafeResults, panel: str) -> None:
     ax.yaxis.set_minor_formatter("{x:g}")
 
 
-# %% ../nbs/10b_safe_benchmark.ipynb #c40
+# %% ../nbs/10b_safe_benchmark.ipynb #c89
 def draw_safe(results: SafeResults, figure: Any = None) -> Any:
     """Draw median and quartiles of the simple regret, a panel a certificate.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .concentration import as_probability
 from mtbo_nb.correlation import (
     LMCPosterior,
     OneCorrelation,
@@ -21,12 +22,28 @@ from mtbo_nb.correlation import (
     _cholesky,
     _cross_covariance,
     _forward,
+    as_index,
+    as_kernels,
+    as_number,
+    as_share,
     as_sigma,
+    as_stack,
     cross_pattern,
     lmc_family,
     task_data,
 )
-from .kernels import SE, Matern, ScalarKernel, Scaled, Stationary, as_nonnegative, as_points, as_positive
+from mtbo_nb.kernels import (
+    SE,
+    Matern,
+    ScalarKernel,
+    Scaled,
+    Stationary,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_real,
+)
 
 Array = NDArray[np.float64]
 
@@ -80,10 +97,9 @@ def safe_beta(n_points: float, delta: float, n_tasks: int = 1, n_rounds: int = 1
     ----------
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2, with the union completed.
     """
-    if not 0 < delta <= 1:
-        raise ValueError(f"delta must be in (0, 1], got {delta}")
-    events = as_positive("n_points", n_points) * (n_tasks * n_rounds if union else 1)
-    return float(2 * np.log(max(events, 1.0) / delta))
+    tasks, rounds = as_count("n_tasks", n_tasks), as_count("n_rounds", n_rounds)
+    events = as_positive("n_points", n_points) * (tasks * rounds if union else 1)
+    return float(2 * np.log(max(events, 1.0) / as_probability("delta", delta)))
 
 
 # %% ../nbs/07b_scaling.ipynb #c10
@@ -132,6 +148,7 @@ def nu2_parts(
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Lemma 4 and Theorem 6.
     """
     d = task_data(data)
+    kernels = as_kernels("kernels", kernels, d.X.shape[1])
     ref = LMCPosterior(kernels, _as_reference("Sigma_ref", Sigma_ref, len(kernels), d.n_tasks), d, noise_var)
     post = LMCPosterior(kernels, Sigma, d, noise_var)
     K_mid = _cross_covariance(kernels, _middle(post.Sigma, ref.Sigma), d.X, d.task, d.X, d.task)
@@ -181,10 +198,16 @@ def psi(L_f: float, tau: float, omega_mu: float, omega_sigma: float, beta: float
 # %% ../nbs/07b_scaling.ipynb #c32
 def kernel_distance(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, tau: float, d: int = 1) -> Array:
     """Largest distance of two points in the kernel's own metric, at Euclidean distance tau, for each task (u,)."""
-    variances = np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
-    steps = tau * np.eye(d)
-    drop = np.array([2 * (k.variance - k(np.zeros((1, d)), steps).min()) for k in kernels])
-    return np.asarray(np.sqrt((variances * drop[:, None]).sum(0)))
+    d, tau = as_count("d", d), as_nonnegative("tau", tau)
+    kernels, matrices = as_kernels("kernels", kernels, d), as_real("Sigma", Sigma)
+    matrices = as_sigma("Sigma", matrices, len(kernels), (matrices.shape or (1,))[-1])
+    return _kernel_distance(kernels, matrices, tau, d)
+
+
+def _kernel_distance(kernels: Sequence[ScalarKernel], Sigma: Array, tau: float, d: int) -> Array:
+    """The same, behind the door."""
+    drop = np.array([2 * (k.variance - k(np.zeros((1, d)), tau * np.eye(d)).min()) for k in kernels])
+    return np.asarray(np.sqrt((np.einsum("htt->ht", Sigma) * drop[:, None]).sum(0)))
 
 
 # %% ../nbs/07b_scaling.ipynb #c33
@@ -269,9 +292,7 @@ def _widths(bounds: Any) -> Array:
 
 def _share(name: str, delta: Any, events: int) -> float:
     """A probability in (0, 1), divided among some events."""
-    if not as_positive(name, delta) < 1:
-        raise ValueError(f"{name} must be in (0, 1), got {delta}")
-    return float(delta) / events
+    return as_share(name, delta) / events
 
 
 # %% ../nbs/07b_scaling.ipynb #c45
@@ -321,7 +342,8 @@ def lipschitz_constant(
     """
     if (norm is None) == (bounds is None) or (bounds is None) != (delta is None):
         raise ValueError(f"give norm, or bounds and delta, got norm={norm!r}, bounds={bounds!r}, delta={delta!r}")
-    matrices = as_sigma("Sigma", Sigma, len(kernels), (np.shape(Sigma) or (1,))[-1])
+    kernels, matrices = as_kernels("kernels", kernels), as_real("Sigma", Sigma)
+    matrices = as_sigma("Sigma", matrices, len(kernels), (matrices.shape or (1,))[-1])
     scale = _slope_scale(kernels, matrices)
     if norm is not None:
         return as_nonnegative("norm", norm) * scale
@@ -342,6 +364,11 @@ def grid_points(bounds: ArrayLike, tau: float) -> float:
     tau : float
         Distance, > 0, in units of the inputs.
 
+    Raises
+    ------
+    ValueError
+        If tau is not positive, the box not one, or the grid so fine that its points are more than a float can count.
+
     References
     ----------
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2.
@@ -351,11 +378,24 @@ def grid_points(bounds: ArrayLike, tau: float) -> float:
     >>> grid_points([[0, 1], [0, 2]], 0.5)
     6.0
     """
-    widths = _widths(bounds)
-    return float(np.prod(np.ceil(widths * np.sqrt(len(widths)) / (2 * as_positive("tau", tau)))))
+    widths, step = _widths(bounds), as_positive("tau", tau)
+    with np.errstate(over="ignore"):
+        count = float(np.prod(np.ceil(widths * np.sqrt(len(widths)) / (2 * step))))
+    if not np.isfinite(count):
+        raise ValueError(f"tau={step:g} makes a grid of more points than a float can count in {len(widths)} inputs")
+    return count
 
 
 # %% ../nbs/07b_scaling.ipynb #c55
+def _with_inputs(data: Any) -> TaskData:
+    """Data that say how many inputs there are, also where nothing was observed yet."""
+    d = task_data(data)
+    if not d.X.shape[1]:
+        raise ValueError("data must say the number of inputs d: inputs of a task without data have shape (0, d)")
+    return d
+
+
+# %% ../nbs/07b_scaling.ipynb #c56
 def discretisation(
     kernels: Sequence[ScalarKernel],
     Sigma_ref: ArrayLike,
@@ -384,15 +424,19 @@ def discretisation(
     ----------
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2, with the moduli of the reference.
     """
-    post = LMCPosterior(kernels, Sigma_ref, data, noise_var)
-    slopes = [as_nonnegative("lipschitz", L) for L in np.ravel(lipschitz)]
+    slopes = [as_nonnegative("lipschitz", L) for L in as_real("lipschitz", lipschitz).ravel()]
+    if not slopes:
+        raise ValueError("lipschitz must hold at least one number, got none")
     tau, multiplier = as_positive("tau", tau), as_nonnegative("beta_bar", beta_bar)
+    d = _with_inputs(data)
+    features = as_kernels("kernels", kernels, d.X.shape[1])
+    post = LMCPosterior(features, as_sigma("Sigma_ref", Sigma_ref, len(features), d.n_tasks), d, noise_var)
     norm = np.sqrt(max(float(post.alpha @ post.gram @ post.alpha), 0.0))
-    omega_mu, omega_sigma = moduli(kernels, post.Sigma, norm, tau, post.data.X.shape[1])
-    return psi(max(slopes), tau, omega_mu, omega_sigma, multiplier)
+    distance = _kernel_distance(features, post.Sigma, tau, d.X.shape[1]).max()
+    return psi(max(slopes), tau, norm * distance, distance, multiplier)
 
 
-# %% ../nbs/07b_scaling.ipynb #c61
+# %% ../nbs/07b_scaling.ipynb #c62
 def _all_moments(family: Any, points: Array, n_tasks: int) -> tuple[Array, Array]:
     """Means and variances of all tasks at the points for every Sigma, each (S, s, u)."""
     pairs = [family.moments(points, t) for t in range(n_tasks)]
@@ -405,15 +449,16 @@ def points_scalar(mean: Array, var: Array, beta: float) -> float:
     return float(((np.abs(mean - mean[0]) + np.sqrt(beta) * sd) / sd[0]).max())
 
 
-# %% ../nbs/07b_scaling.ipynb #c68
+# %% ../nbs/07b_scaling.ipynb #c69
 def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     """The reference r' with the smallest gamma for correlations in [lo, hi] of two tasks, and its gamma^2."""
+    lo, hi = as_number("lo", lo), as_number("hi", hi)
     if not -1 < lo <= hi < 1:
         raise ValueError(f"lo and hi must satisfy -1 < lo <= hi < 1, got {lo} and {hi}")
     return (lo + hi) / (2 + hi - lo), 1 + (hi - lo) / 2
 
 
-# %% ../nbs/07b_scaling.ipynb #c71
+# %% ../nbs/07b_scaling.ipynb #c72
 @dataclass(frozen=True)
 class Weights:
     """alpha = (K + noise I)^{-1} y for many Sigma: of task t they are basis[t] @ coef[t], one column a Sigma.
@@ -438,7 +483,7 @@ class Weights:
         return total
 
 
-# %% ../nbs/07b_scaling.ipynb #c72
+# %% ../nbs/07b_scaling.ipynb #c73
 def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskData) -> tuple[Array, Array]:
     """Task-block moments m and p of every feature and pair of tasks for every Sigma, each (S, H, u, u)."""
     u, S = data.n_tasks, weights.coef[0].shape[1]
@@ -454,7 +499,7 @@ def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskD
     return m, p
 
 
-# %% ../nbs/07b_scaling.ipynb #c73
+# %% ../nbs/07b_scaling.ipynb #c74
 def _project(left: Array | None, K: Array, right: Array | None) -> Array:
     """left' K right, where None is the identity."""
     half = K if left is None else left.T @ K
@@ -471,7 +516,7 @@ def nu2_from_moments(Sigmas: Array, m: Array, p: Array, distance2: Array, noise_
     return np.asarray(np.maximum(rkhs, 0.0) + noise_var * distance2)
 
 
-# %% ../nbs/07b_scaling.ipynb #c75
+# %% ../nbs/07b_scaling.ipynb #c76
 def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights by one factorisation for each Sigma."""
     alpha = np.empty((len(data), len(Sigmas)))
@@ -487,7 +532,7 @@ def _plain_weights(alpha: Array, data: TaskData) -> Weights:
     return Weights([None] * data.n_tasks, [alpha[data.rows(t)] for t in range(data.n_tasks)])
 
 
-# %% ../nbs/07b_scaling.ipynb #c77
+# %% ../nbs/07b_scaling.ipynb #c78
 def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights of two tasks with one unknown correlation, from one decomposition."""
     family = OneCorrelation(kernels, Sigmas, data, noise_var)
@@ -500,7 +545,7 @@ def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, 
     return Weights(basis, coef)
 
 
-# %% ../nbs/07b_scaling.ipynb #c79
+# %% ../nbs/07b_scaling.ipynb #c80
 class _Operator:
     """The matrices K_Sigma + noise I of many Sigma, applied to one column each."""
 
@@ -519,7 +564,7 @@ class _Operator:
         return out
 
 
-# %% ../nbs/07b_scaling.ipynb #c80
+# %% ../nbs/07b_scaling.ipynb #c81
 def weights_cg(
     kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float, tol: float = 2e-7
 ) -> Weights:
@@ -552,7 +597,7 @@ def weights_cg(
     )
 
 
-# %% ../nbs/07b_scaling.ipynb #c84
+# %% ../nbs/07b_scaling.ipynb #c85
 _ASSUMES = {
     "beta": "the model: f Gaussian with these kernels, noise_var and a true Sigma; the union it was made for",
     "nu": "nothing more: |mu_Sigma - mu_ref| <= nu sigma_ref everywhere, for each Sigma given",
@@ -565,7 +610,7 @@ _ASSUMES = {
 }
 
 
-# %% ../nbs/07b_scaling.ipynb #c85
+# %% ../nbs/07b_scaling.ipynb #c86
 @dataclass(frozen=True, eq=False)
 class _Numbers:
     """The fields of a robust scaling."""
@@ -582,6 +627,7 @@ class _Numbers:
     solver: str
 
 
+# %% ../nbs/07b_scaling.ipynb #c87
 class RobustScaling(_Numbers):
     """Multipliers that make one posterior band valid for every Sigma of a set.
 
@@ -625,7 +671,7 @@ class RobustScaling(_Numbers):
         return f"<table><tr><th>number</th><th>value</th><th>assumes</th></tr>{lines}</table>"
 
 
-# %% ../nbs/07b_scaling.ipynb #c87
+# %% ../nbs/07b_scaling.ipynb #c89
 _SOLVERS: dict[str, Callable[..., Weights]] = {
     "svd": weights_svd,
     "cg": weights_cg,
@@ -644,11 +690,10 @@ def _pick_solver(solver: str, Sigmas: Array, data: TaskData) -> str:
     return "cg" if len(Sigmas) >= 20 and len(data) >= 50 else "cholesky"
 
 
+# %% ../nbs/07b_scaling.ipynb #c91
 def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
-    """Sigmas as a finite stack (S, H, u, u)."""
-    stack = np.asarray(Sigmas, dtype=float)
-    if stack.ndim != 4 or stack.shape[1:] != (H, u, u) or not len(stack) or not np.isfinite(stack).all():
-        raise ValueError(f"Sigmas must be finite with shape (S, {H}, {u}, {u}), S >= 1, got {stack.shape}")
+    """Sigmas as a stack (S, H, u, u) of covariance matrices."""
+    stack = as_stack("Sigmas", Sigmas, H, u)
     if np.abs(stack - np.swapaxes(stack, -1, -2)).max() > 1e-10 * np.abs(stack).max():
         raise ValueError("Sigmas must be symmetric")
     if np.linalg.eigvalsh(stack).min() < -1e-10 * np.abs(stack).max():
@@ -658,7 +703,16 @@ def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
     return stack
 
 
-# %% ../nbs/07b_scaling.ipynb #c88
+# %% ../nbs/07b_scaling.ipynb #c93
+def _as_where(points: ArrayLike | None, d: TaskData) -> Array | None:
+    """The points of the sharper scalar, with as many inputs as the data, if any are given."""
+    where = None if points is None else as_points("points", points, d.X.shape[1] or None)
+    if where is not None and not len(where):
+        raise ValueError("points must hold at least one point, got none; leave them out")
+    return where
+
+
+# %% ../nbs/07b_scaling.ipynb #c95
 def robust_scaling(
     kernels: Sequence[ScalarKernel],
     Sigmas: ArrayLike,
@@ -697,8 +751,10 @@ def robust_scaling(
 
     Raises
     ------
+    TypeError
+        If an argument does not hold what its name says: kernels, real numbers, pairs of data.
     ValueError
-        If shapes disagree, or Sigma_ref is singular.
+        If shapes disagree, a number is out of its range, or Sigma_ref is singular.
 
     Examples
     --------
@@ -708,14 +764,16 @@ def robust_scaling(
     True
     """
     d, noise, beta = task_data(data), as_positive("noise_var", noise_var), as_nonnegative("beta", beta)
+    kernels = as_kernels("kernels", kernels, d.X.shape[1])
     ref = _as_reference("Sigma_ref", Sigma_ref, len(kernels), d.n_tasks)
     stack = np.concatenate([ref[None], _as_sigmas(Sigmas, len(kernels), d.n_tasks)])
+    where, psi = _as_where(points, d), None if psi is None else as_nonnegative("psi", psi)
     name = _pick_solver(solver, stack, d)
     weights = _SOLVERS[name](kernels, stack, d, noise)
     nu2 = nu2_from_moments(stack, *block_moments(kernels, weights, d), weights.distance2(), noise)[1:]
     each = gamma_features(stack[1:], ref)
     nu, gamma = float(np.sqrt(nu2.max())), float(each.max())
-    sharp = None if points is None else _sharp(kernels, stack, d, noise, beta, as_points("points", points))
+    sharp = None if where is None else _sharp(kernels, stack, d, noise, beta, where)
     return RobustScaling(
         nu,
         gamma,
@@ -730,7 +788,7 @@ def robust_scaling(
     )
 
 
-# %% ../nbs/07b_scaling.ipynb #c89
+# %% ../nbs/07b_scaling.ipynb #c96
 def _sharp(
     kernels: Sequence[ScalarKernel], stack: Array, data: TaskData, noise_var: float, beta: float, points: Array
 ) -> float:
@@ -744,7 +802,7 @@ def _sharp(
     return worst
 
 
-# %% ../nbs/07b_scaling.ipynb #c95
+# %% ../nbs/07b_scaling.ipynb #c104
 def smallest_bound(
     kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, beta: float, candidates: int = 20
 ) -> tuple[int, float]:
@@ -752,7 +810,9 @@ def smallest_bound(
 
     Only the `candidates` matrices nearest to the mean are tried, and never a singular one.
     """
-    d = task_data(data)
+    d, candidates = task_data(data), as_count("candidates", candidates)
+    noise_var, beta = as_positive("noise_var", noise_var), as_nonnegative("beta", beta)
+    kernels = as_kernels("kernels", kernels, d.X.shape[1])
     stack = _as_sigmas(Sigmas, len(kernels), d.n_tasks)
     order = np.argsort(((stack - stack.mean(0)) ** 2).sum((1, 2, 3)))
     usable = [i for i in order if np.linalg.eigvalsh(stack[i])[:, 0].min() > 1e-9 * np.abs(stack).max()]
@@ -770,7 +830,7 @@ def smallest_bound(
     return int(usable[best]), float(bounds[best])
 
 
-# %% ../nbs/07b_scaling.ipynb #c98
+# %% ../nbs/07b_scaling.ipynb #c107
 class _Carried:
     """What a carried posterior keeps: factor, whitened values, and whitened rows for each followed task."""
 
@@ -783,9 +843,11 @@ class _Carried:
         tasks: Sequence[int] = (0,),
         capacity: int = 64,
     ):
-        self.kernels, self.points = list(kernels), as_points("points", points)
-        self.Sigma = as_sigma("Sigma", Sigma, len(self.kernels), np.shape(Sigma)[-1])
-        self.noise_var, self.tasks = as_positive("noise_var", noise_var), list(tasks)
+        self.points, matrices = as_points("points", points), as_real("Sigma", Sigma)
+        self.kernels, u = as_kernels("kernels", kernels, self.points.shape[1]), (matrices.shape or (1,))[-1]
+        self.Sigma = as_sigma("Sigma", matrices, len(self.kernels), u)
+        self.noise_var, self.tasks = as_positive("noise_var", noise_var), [as_index("tasks", t, u) for t in tasks]
+        capacity = as_count("capacity", capacity)
         self.X, self.task = np.empty((0, self.points.shape[1])), np.empty(0, dtype=np.intp)
         self.L, self.z = np.zeros((capacity, capacity)), np.zeros(capacity)
         self.V = np.empty((len(self.tasks), capacity, len(self.points)))
@@ -806,7 +868,7 @@ class _Carried:
             self.V = np.concatenate([self.V, np.empty((len(self.V), grow, len(self.points)))], axis=1)
 
 
-# %% ../nbs/07b_scaling.ipynb #c99
+# %% ../nbs/07b_scaling.ipynb #c108
 class CarriedPosterior(_Carried):
     """Posterior mean and variance of some tasks on fixed points under one Sigma, carried along as data come in.
 

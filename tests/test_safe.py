@@ -21,7 +21,7 @@ from mtbo_nb.correlation import (
     task_data,
     with_correlation,
 )
-from mtbo_nb.kernels import LMC, SE, Matern
+from mtbo_nb.kernels import LMC, SE, Matern, ScalarKernel
 from mtbo_nb.mtkb import Box, Finite
 from mtbo_nb.regression import posterior
 from mtbo_nb.safe import (
@@ -32,8 +32,12 @@ from mtbo_nb.safe import (
     Model,
     OrSingleTask,
     Prior,
+    RiskCertificate,
+    Run,
+    SafeHistory,
     SafeMTBO,
     SafetyWarning,
+    SingleTaskCertificate,
     TheoremCertificate,
     Verdict,
     robust_scaling,
@@ -244,11 +248,11 @@ def test_a_run_spends_no_more_than_its_budget_and_is_the_same_again():
 
 @pytest.mark.slow
 def test_100_safe_runs_keep_the_stated_probability():
-    """Runs with any violation stay within the stated delta, up to the chance of 100 runs."""
+    """Runs with any violation stay within the risk that they spent, which stays within delta, up to chance."""
     runs = several(100, rounds=10, supplementary=3)
     unsafe, spent = sum(u for u, _ in runs), np.mean([opt.spent for _, opt in runs])
     assert spent <= 0.2
-    assert unsafe <= binom.ppf(0.999, 100, 0.2)
+    assert unsafe <= binom.ppf(0.999, 100, spent)
     assert all(opt.e_value < 100 for _, opt in runs)
 
 
@@ -335,9 +339,8 @@ def test_bad_observations_change_nothing():
 def test_no_seed_is_refused_and_a_singular_matrix_is_explained():
     with pytest.raises(RuntimeError, match="safe point"):
         start(data=None).ask()
-    singular = start(correlation=np.ones((1, 2, 2)), certificate="theorem", supplementary=0)
     with pytest.raises(ValueError, match="singular"):
-        singular.ask()
+        start(correlation=np.ones((1, 2, 2)), certificate="theorem", supplementary=0)
     assert start(correlation=np.ones((1, 2, 2)), supplementary=0).ask().value <= 0.05  # the risk rule can use it
 
 
@@ -462,7 +465,7 @@ class LeftHalf(Certificate):
 
 
 def test_a_certificate_of_ones_own_needs_only_judge():
-    opt = start(certificate=LeftHalf(), supplementary=0)
+    opt = start(certificate=LeftHalf(), supplementary=0, horizon=2)
     proposal = opt.ask()
     assert proposal.x == [0.45] and proposal.messages == ("only the left half",)
     opt.tell(proposal.x, 0.3)
@@ -529,3 +532,325 @@ def test_the_alarm_says_in_which_direction_the_model_is_wrong(ell, words):
     with pytest.warns(SafetyWarning, match=words):
         notes = LengthscaleWatch().look(belief, data, prior, rng)
     assert len(notes) == 1 and words in notes[0]
+
+
+# ------------------------------------------------------------------------- what was found by trying to break it
+
+
+def test_the_proposal_and_the_history_cannot_be_written_to():
+    opt = start(supplementary=0, seed=0)
+    proposal = opt.ask()
+    with pytest.raises(ValueError, match="read-only"):
+        proposal.x[:] = 1.0
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        proposal.x.setflags(write=True)
+    x = proposal.x.copy()
+    opt.tell(x, 0.2)
+    x[:] = 0.0
+    assert opt.history[-1].x == proposal.x and opt.history[-1].risk == proposal.value
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1.0, 1e9])
+@pytest.mark.parametrize("box", [False, True])
+def test_a_repetition_does_not_depend_on_the_unit(unit, box):
+    domain = Box([[0.0, unit]]) if box else Finite(unit * np.linspace(0, 1, 21)[:, None])
+    data = [([[0.5 * unit]], [0.3]), ([[0.5 * unit], [0.1 * unit]], [0.2, 0.0])]
+    options = {"thresholds": -1.0, "noise_std": 0.05, "supplementary": 0, "seed": 0, "data": data}
+    opt = SafeMTBO([SE(0.2 * unit)], domain, **options)
+    opt.ask()
+    opt.tell([0.9 * unit], 0.2, 0)
+    assert opt.spent > 1e-3 and opt.history[-1].note == "own point"
+    opt.tell([0.5 * unit], 0.3, 0)
+    assert opt.history[-1].note == "repeated"
+
+
+def test_the_risk_rule_states_what_is_left_after_own_points():
+    opt = start(supplementary=0, thresholds=0.0, seed=0)
+    assert opt.stated == 0.95
+    opt.ask()
+    opt.tell([1.0], 0.3, 0)
+    assert opt.spent > 0.05 and opt.stated == 1 - opt.spent
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_band_states_nothing_after_a_lapse_and_says_why():
+    opt = start(certificate="envelope", supplementary=0, seed=0, horizon=2)
+    stated = opt.stated
+    assert np.isclose(stated, 0.95**2) and f"probability {stated:.4g}" in opt.ask().certificate
+    opt.tell([1.0], 0.3, 0)
+    assert opt.history[-1].note == "own point, not certified" and opt.stated is None
+    assert "nothing stated (a run was not certified)" in opt.ask().certificate
+    other = start(certificate="envelope", supplementary=0, seed=0, horizon=1)
+    other.tell(other.ask().x, 0.3)
+    assert other.stated is not None
+    proposal = other.ask()
+    assert "nothing stated (this run is beyond the horizon)" in proposal.certificate
+    other.tell([0.55], 0.3, 0)
+    assert other.stated is None and "beyond the horizon" in other.lapses[-1]
+
+
+def test_what_is_stated_on_a_box_names_its_condition():
+    assert "probability 0.9025 on the grid, psi neglected" in in_a_box(certificate="sharp").ask().certificate
+    assert "if psi holds" in in_a_box(certificate="sharp", psi=1e-3).ask().certificate
+    slope = in_a_box(certificate="sharp", lipschitz=2.0, tau=1e-6)
+    assert "if the Lipschitz constant holds" in slope.ask().certificate
+
+
+THREE = {"n_tasks": 3, "data": [([[0.5]], [0.3]), ([[0.5], [0.1]], [0.2, 0.0]), ([[0.5], [0.9]], [0.2, 0.1])]}
+
+
+@needs_emcee
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_band_from_draws_states_nothing_and_a_risk_says_how_many_there_are():
+    options = THREE | {"supplementary": 0, "seed": 0}
+    band = start(certificate="sharp", **options)
+    assert band.stated is None and "Markov chain" in band.lapses[0]
+    assert start(certificate=SingleTaskCertificate(), **options).stated == 0.95
+    risk = start(**options)
+    assert any("Monte Carlo" in note and "effective draws" in note for note in risk.ask().messages)
+    assert risk.stated == 0.95
+
+
+def test_nothing_is_stated_by_a_rule_that_is_not_proved():
+    assert RiskCertificate().unproved().stated(0.05, 0.05) is None
+    both = OrSingleTask(TheoremCertificate())
+    assert both.proved and np.isclose(both.stated(0.05, 0.05), 0.95**2)
+    assert OrSingleTask(TheoremCertificate(), SingleTaskCertificate().unproved()).stated(0.05, 0.05) is None
+    unproved = OrSingleTask(TheoremCertificate(proved=False))
+    assert not unproved.proved and unproved.stated(0.05, 0.05) is None
+    assert not both.unproved().proved and both.stated(0.05, 0.05) is None
+    for wrong in ({"multi": RiskCertificate()}, {"multi": 3.0}):
+        with pytest.raises(TypeError, match="multi must be a certificate with a band"):
+            OrSingleTask(**wrong)
+
+
+def test_a_number_at_another_point_needs_its_task():
+    opt = start(supplementary=2, seed=0)
+    assert opt.ask().task == 1
+    with pytest.raises(ValueError, match="task must be given"):
+        opt.tell([0.9], -5.0)
+    assert not opt.history
+    opt.tell(opt.ask().x.tolist(), 0.1)
+    assert opt.history[-1].task == 1
+    single = start(n_tasks=1, data=[([[0.5]], [0.3])], seed=0)
+    single.ask()
+    single.tell([0.55], 0.3)
+    assert single.round == 1
+
+
+def test_a_violated_point_is_never_repeated():
+    opt = start(thresholds=0.25, delta=1e-6, supplementary=0, data=[([[0.5]], [0.3]), ([], [])])
+    assert opt.ask().certificate == "risk: repeated, nothing charged"
+    with pytest.warns(SafetyWarning, match="broken"):
+        opt.tell([0.5], 0.1)
+    assert opt.spent == 0.0
+    with pytest.raises(RuntimeError, match="no known safe point is left"):
+        opt.ask()
+
+
+def test_violations_are_runs():
+    runs = [Run(np.array([0.5]), 0, -1.0, unsafe=True), Run(np.array([0.5]), 1, 9.0, unsafe=True, first=False)]
+    assert SafeHistory(runs).violations == 1 and SafeHistory(runs + runs).violations == 2
+    opt = start(thresholds={0: -1.0, 1: (None, 1.0)}, data=[([[0.5]], [0.3]), ([[0.5]], [0.2])], seed=0)
+    opt.ask()
+    with pytest.warns(SafetyWarning, match="broken"):
+        opt.tell([0.9], [-3.0, 3.0])
+    assert opt.history.violations == 1 and "2 observations, 1 runs" in repr(opt.history) and opt.round == 1
+
+
+class Says(Certificate):
+    """Says what it was told to say."""
+
+    name = "says"
+
+    def __init__(self, charges_risk=False, **parts):
+        self.charges_risk, self.parts = charges_risk, parts
+
+    def judge(self, now):
+        def judge(X):
+            n = len(X)
+            verdict = {"ok": np.ones(n, bool), "value": np.zeros(n), "score": X[:, 0]}
+            return Verdict(**verdict | {key: make(n) for key, make in self.parts.items()})
+
+        return judge
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"score": lambda n: np.full(n, -np.inf)}, "score must be finite"),
+        ({"value": lambda n: np.full(n, np.nan)}, "value must be finite"),
+        ({"ok": lambda n: np.ones(n)}, "array of bool"),
+        ({"value": lambda n: [0.0] * n}, "three arrays"),
+        ({"score": lambda n: np.zeros(n + 1)}, "three arrays of shape"),
+        ({"charges_risk": True, "value": lambda n: np.full(n, -0.1)}, "probability"),
+        ({"charges_risk": True, "value": lambda n: np.full(n, 0.5)}, "above the allowed"),
+    ],
+)
+def test_the_verdict_of_a_certificate_is_checked(parts, words):
+    with pytest.raises((ValueError, TypeError), match=f"certificate 'says'.*{words}"):
+        start(certificate=Says(**parts), supplementary=0).ask()
+
+
+def test_tiny_noise_is_named():
+    many = np.linspace(0, 1, 21)[:, None]
+    opt = start(noise_std=1e-8, data=[(many, 0 * many[:, 0]), ([], [])], supplementary=0)
+    with pytest.raises(ValueError, match="noise_std=1e-08 is too small"):
+        opt.ask()
+
+
+class Brownian(ScalarKernel):
+    """1 + min(x, x'): no lengthscale to be tested."""
+
+    def _key(self):
+        return ()
+
+    def _cross(self, X, Z):
+        return 1 + np.minimum(X, Z[:, 0])
+
+    def _diag(self, X):
+        return 1 + X[:, 0]
+
+
+def test_a_kernel_of_ones_own_is_not_watched_and_that_is_said():
+    opt = SafeMTBO(
+        [Brownian()],
+        Finite(np.linspace(0, 1, 21)[:, None]),
+        thresholds=-1.0,
+        noise_std=0.05,
+        supplementary=0,
+        data=[([[0.5]], [0.3]), ([[0.5]], [0.2])],
+        seed=0,
+    )
+    assert any("not tested" in note for note in opt.ask().messages) and opt.e_value == 0.0
+
+
+def test_what_can_be_known_before_is_refused_before():
+    for changes, words in [
+        (THREE | {"alternatives": [[SE(0.1)]]}, "alternatives need an evidence"),
+        ({"certificate": "sharp", "alternatives": [[SE(0.1)]]}, "risk certificate only"),
+        ({"data": [([[0.512]], [0.3]), ([], [])]}, r"data\[0\]\[0\]: the plant cannot be run there"),
+        ({"data": [([[0.5]], [1e160]), ([], [])]}, "data: values must be finite and below"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            start(**changes)
+    assert start(data=[([], []), ([], [])]).data.X.shape == (0, 1)
+
+
+class NothingKept(CorrelationSet):
+    """Keeps no draw."""
+
+    def keep(self, Sigmas):
+        return Sigmas[:0]
+
+
+@needs_emcee
+def test_a_set_of_correlations_without_a_draw_says_so():
+    opt = start(certificate=TheoremCertificate(NothingKept()), supplementary=0, seed=0, **THREE)
+    with pytest.raises(ValueError, match="no correlation is left: NothingKept keeps none of 64 draws"):
+        opt.ask()
+
+
+def test_warnings_as_errors_lose_nothing():
+    opt = start(thresholds=0.0, supplementary=0, seed=0)
+    opt.ask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SafetyWarning, match="broken"):
+            opt.tell([0.6], -0.1, 0)
+    assert opt.round == 1 and opt.history.violations == 1 and "broken" in opt.messages[-1]
+    zigzag = np.linspace(0, 1, 21)[:, None]
+    data = [(zigzag, np.cos(30 * zigzag[:, 0])), ([], [])]
+    wrong = start(data=data, thresholds=-2.0, supplementary=0, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SafetyWarning, match="too bold"):
+            wrong.ask()
+        assert any("too bold" in note for note in wrong.ask().messages)
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_late_or_rounded_proposal_is_judged_again():
+    opt = start(certificate="envelope", supplementary=0, thresholds=-2.0, seed=0)
+    x = opt.ask().x
+    opt.tell([0.3], 0.1, 1)
+    opt.tell(x, 0.3, 0)
+    assert opt.history[-1].note == "own point, certified" and opt.stated is not None
+    box = in_a_box(certificate="envelope", thresholds=-2.0, psi=0.0)
+    x = box.ask().x
+    box.tell(x + 1e-4 * np.sign(0.5 - x), 0.3, 0)  # a setpoint is rounded, here to the inner side
+    assert box.history[-1].note == "own point, certified" and box.stated is not None
+
+
+def test_small_units_are_shown():
+    opt = start(supplementary=0, seed=0)
+    assert "x=[1.235e-06]" in repr(opt.ask().__class__(np.array([1.23456e-6]), 0, "", None))
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (([0.5], 0.1, 0.5), "task"),
+        (([0.5], 0.1, True), "task"),
+        (([0.5], 0.1, "0"), "task"),
+        (([0.5], 0.1, [0]), "task"),
+        (([0.5], [0.3, 0.2], 0), "task=0 goes with one number"),
+        (([0.5], np.ma.masked, 0), "y "),
+        (([0.5], 1 + 2j, 0), "y "),
+        (([0.5], "a", 0), "y "),
+        (("a", 0.1, 0), "x "),
+        (([0.5], 1e160, 0), "y must be finite and below"),
+    ],
+)
+def test_bad_observations_name_the_argument(told, words):
+    opt = start(seed=0)
+    with pytest.raises((ValueError, TypeError), match=words):
+        opt.tell(*told)
+    assert not opt.history and len(opt.data) == 3
+
+
+BAD_SETTINGS = {
+    "correlation": [["magic"], 0.9, None, [0.9]],
+    "horizon": [0.5, 2.7, True],
+    "n_tasks": [2.7, "2", 0],
+    "supplementary": [-1, 2.7, "a", np.nan, np.inf, None],
+    "thresholds": [{True: 0.0}, "a", (1, 2, 3), 1j, [[-1, 2]], True, {0: "a"}],
+    "noise_std": [True, "a", None, 1e-200, 1e200],
+    "psi": [-1, np.nan, "a"],
+    "tau": [-1, 0, np.nan, "a", None],
+    "beta": ["a", -1, np.nan],
+    "kappa": ["a", -1, True],
+    "main_task": [True, 0.0, np.array([0]), 2],
+    "eta": [0, -1, "a"],
+    "truncation": [-1, 1, "a"],
+    "scale": [(2,), 3, (0, 1), "ab", (1, np.nan)],
+    "variances": [[[1, np.inf]], [["a", "b"]], [[1]]],
+    "alternatives": [SE(0.1), None, [[]], [[3]], "a"],
+    "data": [5, "ab", [("a", "b"), ("a", "b")], [([[0.5]], [1j]), ([], [])], [([[0.5, 0.5]], [0.3]), ([], [])]],
+    "seed": ["a", -1],
+    "delta": [0, 1, "a", None],
+    "certificate": [3.0, RiskCertificate],
+    "correlation_set": ["magic", np.array([1, 2])],
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETTINGS)
+def test_bad_settings_name_the_argument(name):
+    for value in BAD_SETTINGS[name]:
+        with pytest.raises((ValueError, TypeError), match=rf"\b{name}"):
+            start(**{name: value})
+
+
+def test_a_bad_domain_or_kernel_is_named():
+    given = {"thresholds": -1.0, "noise_std": 0.05}
+    for domain in ([[0, 1]], np.eye(2), None, "box"):
+        with pytest.raises(TypeError, match="domain must be"):
+            SafeMTBO([SE(0.2)], domain, **given)
+    for kernels in (SE(0.2), [], ["a"], None):
+        with pytest.raises(TypeError, match="kernels must be"):
+            SafeMTBO(kernels, Box([[0, 1]]), **given)
+    with pytest.raises(ValueError, match=r"kernels\[0\].*lengthscale"):
+        SafeMTBO([SE([0.2, 0.2])], Box([[0, 1]]), **given)
+    for task in (7, -1, 0.5, True):
+        with pytest.raises(ValueError, match="task"):
+            start().predict([[0.5]], task)

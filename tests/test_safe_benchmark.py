@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtbo_nb.baselines import PublishedBand, SafeBO, SafeICM, SafePublished, SafeUCB
+from mtbo_nb.baselines import PublishedBand, PublishedSet, SafeBO, SafeICM, SafePublished, SafeUCB
 from mtbo_nb.kernels import SE, Matern
 from mtbo_nb.mtkb import Box, Finite
 from mtbo_nb.safe import SafeMTBO
@@ -16,6 +16,7 @@ from mtbo_nb.safe_benchmark import (
     FIGURE_3,
     PAPER_BOX,
     SAFE_FIGURES,
+    Feature,
     SafeResults,
     SafeTrial,
     gather_trials,
@@ -90,6 +91,66 @@ def test_bad_figures():
             reproduce_safe(**{"name": "safe2", "progress": False} | options)
 
 
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *[("features", bad) for bad in ([], [3], "ab", None, FIGURE_2[0])],
+        *[("seed", bad) for bad in (-1, 0.5, "a", True, None)],
+        *[("limit", bad) for bad in (np.nan, np.inf, "a", None, [0.0], 5.0)],  # the last is above the start
+        *[("bounds", bad) for bad in ([0, 1], [[1, 0]], "a", None, [], [[0, np.nan]])],
+    ],
+)
+def test_bad_problems(name, bad):
+    good = {"features": [Feature(SE(0.5), 2.0, 0.9)], "seed": 0, "bounds": [[0, 1]]}
+    assert safe_problem(**good).limit == -1.0
+    with pytest.raises((TypeError, ValueError), match=name):
+        safe_problem(**good | {name: bad})
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *[("kernel", bad) for bad in (None, 0.2, "SE", [SE(0.2)])],
+        *[("norm", bad) for bad in (0.0, -1.0, np.nan, "a")],
+        *[("correlation", bad) for bad in (2, 1.0, -1, np.nan, "a", None)],
+    ],
+)
+def test_bad_features(name, bad):
+    with pytest.raises((TypeError, ValueError), match=name):
+        Feature(**{"kernel": SE(0.2), "norm": 1.0, "correlation": 0.5} | {name: bad})
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *[("name", bad) for bad in (None, ["safe2"], 2)],
+        *[("rules", bad) for bad in ("risk, ICM", 3, [], [3], [["risk, ICM"]])],
+        *[("seeds", bad) for bad in (3, "ab", None, [0.5], [-1], np.array([0.5]), np.array([]))],
+        *[("rounds", bad) for bad in (0, 2.5, "a", None)],
+    ],
+)
+def test_bad_campaigns(name, bad):
+    """The words come before the first campaign is played."""
+    with pytest.raises((TypeError, ValueError), match=name):
+        reproduce_safe(**{"name": "safe2", "progress": False} | {name: bad})
+
+
+def test_seeds_may_be_an_array():
+    results = reproduce_safe("safe2", rules=["risk, plant alone"], rounds=1, seeds=np.array([3]), progress=False)
+    assert results.seeds == (3,) and type(results.seeds[0]) is int
+
+
+@pytest.mark.parametrize("at", [99, 2, -3, 0.5, "a", None, True])
+def test_runs_that_were_not_made(at):
+    results = gather_trials("safe2", ["risk, ICM"], [7], [fake([3, 2], [0])])
+    for read in (results.median, lambda rule, at: results.wins(rule, rule, at)):
+        with pytest.raises(ValueError, match="at must be a number of runs from 0 to 1"):
+            read("risk, ICM", at)
+    assert [results.median("risk, ICM", n) for n in (0, 1, -1, -2)] == [3, 2, 2, 3]
+    with pytest.raises(ValueError, match="trials must be 1 x 2"):
+        gather_trials("safe2", ["risk, ICM"], [7, 8], [fake([3, 2], [0])])
+
+
 # ------------------------------------------------------------------------------------------- the safe baselines
 
 GRID = Finite(np.linspace(0, 1, 31)[:, None])
@@ -130,7 +191,7 @@ def test_the_risk_rule_has_no_multiplier_and_keeps_its_statement():
 
 
 def test_published_simplification_drops_gamma_the_union_and_negative_correlations():
-    X = np.linspace(0, 1, 12)[:, None]
+    X = GRID.X[::3]
     opposed = [(X[::3], np.sin(6 * X[::3, 0])), (X, -np.sin(6 * X[:, 0]))]  # the simulation is upside down
     opt = SafePublished([SE(0.2)], GRID, data=opposed, supplementary=0, **{**COMMON, "thresholds": -2.0})
     assert np.isclose(opt.beta, 2 * np.log(31 / 0.05))
@@ -138,6 +199,59 @@ def test_published_simplification_drops_gamma_the_union_and_negative_correlation
     lo, hi = opt.rule.correlations.interval(opt.belief.parts[0].correlation, opt)
     assert lo == hi == 0.0  # the credible interval is negative: nothing is left but independence
     assert PublishedBand().multiplier(opt.scaling) == opt.scaling.nu + np.sqrt(opt.scaling.beta)
+
+
+def test_no_draw_is_left_to_the_published_rule():
+    """Three tasks with negative correlations: the error says why, whatever the number of draws."""
+    negative = np.array([[[1.0, -0.5, 0.1], [-0.5, 1.0, 0.1], [0.1, 0.1, 1.0]]])
+    stack = np.stack([negative, np.abs(negative)])
+    assert np.array_equal(PublishedSet().keep(stack), stack[1:])
+    with pytest.raises(RuntimeError, match=r"drops every draw with a negative correlation.*SafeMTBO"):
+        PublishedSet().keep(stack[:1])
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"),
+    [
+        (SafeBO, "correlation", "lkj"),
+        (SafeUCB, "correlation", "lkj"),
+        (SafeUCB, "beta", 4.0),
+        (SafeUCB, "certificate", "risk"),
+        (SafePublished, "certificate", "theorem"),
+        (SafePublished, "beta", None),
+    ],
+)
+def test_options_that_a_class_fixes(make, name, value):
+    with pytest.raises(TypeError, match=f"^{name} is fixed by {make.__name__} .*; leave it out or use SafeMTBO"):
+        make([SE(0.2)], GRID, **COMMON | {name: value})
+
+
+def test_one_kernel_is_fixed():
+    with pytest.raises(TypeError, match="kernels is fixed by SafeICM"):
+        SafeICM(SE(0.2), GRID, kernels=[SE(0.2)], **COMMON)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "bad"),
+    [
+        *[(make, "kernels", bad) for make in (SafeBO, SafeUCB) for bad in (SE(0.2), [], [3], "ab", None)],
+        *[(SafeBO, "n_tasks", bad) for bad in ("2", 1.0, -1, 0, True)],
+        *[(SafeUCB, "sqrt_beta", bad) for bad in ("a", None, 0.0, np.nan)],
+        *[(SafePublished, "delta", bad) for bad in ("a", 0, 2, None)],
+        *[(SafePublished, "domain", bad) for bad in (None, "a", [[0.1]], GRID.X)],
+        *[(SafeICM, "kernel", bad) for bad in (None, [SE(0.2)], 0.2)],
+    ],
+)
+def test_bad_safe_baselines(make, name, bad):
+    first = {"kernel": SE(0.2)} if make is SafeICM else {"kernels": [SE(0.2)]}
+    with pytest.raises((TypeError, ValueError), match=name):
+        make(**first | {"domain": GRID} | COMMON | {name: bad})
+
+
+@pytest.mark.parametrize("tau", ["a", 0.0, -1.0, None])
+def test_bad_mesh_of_a_box(tau):
+    with pytest.raises((TypeError, ValueError), match="tau"):
+        SafePublished([SE(0.2)], Box([[0, 1]]), tau=tau, **COMMON)
 
 
 def test_one_kernel_for_all_tasks():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -10,14 +11,29 @@ from mtbo_nb.correlation import (
     LMCPosterior,
     OneCorrelation,
     correlation_posterior,
+    draws_needed,
     lkj_log_density_atanh,
     lkj_logpdf,
     lkj_logpdf_u2,
+    lmc_family,
+    lmc_gram,
     partial_to_correlation,
     sample_correlations,
+    task_data,
 )
 from mtbo_nb.kernels import SE, Matern
-from mtbo_nb.scaling import discretisation, grid_points, kernel_distance, lipschitz_constant, moduli, psi
+from mtbo_nb.scaling import (
+    CarriedPosterior,
+    discretisation,
+    grid_points,
+    kernel_distance,
+    lipschitz_constant,
+    moduli,
+    psi,
+    robust_scaling,
+    safe_beta,
+    smallest_bound,
+)
 
 needs_emcee = pytest.mark.skipif(importlib.util.find_spec("emcee") is None, reason="emcee is not installed")
 SMOOTH = [SE(0.3), Matern(2.5, 0.3), Matern(1.5, 0.3)]
@@ -183,3 +199,141 @@ def test_discretisation_is_psi_of_the_moduli():
     for wrong in ({"tau": 0.0}, {"lipschitz": -1.0}, {"beta_bar": np.nan}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             discretisation(kernels, Sigma, data, 0.01, **({"lipschitz": 1.0, "tau": 0.1, "beta_bar": 9.0} | wrong))
+
+
+# ------------------------------------------------------------------------------------------------ at the door
+
+KERNELS, REFERENCE = [SE(0.2)], np.array([[[1.0, 0.5], [0.5, 1.0]]])
+DATA = [([[0.5]], [0.3]), ([[0.5], [0.1]], [0.2, 0.0])]
+RAGGED = [[1.0], [1.0, 2.0]]
+COMMON = {"kernels": KERNELS, "data": DATA, "noise_var": 0.01}
+GOOD = {
+    robust_scaling: COMMON | {"Sigmas": REFERENCE[None], "Sigma_ref": REFERENCE, "beta": 9.0},
+    smallest_bound: COMMON | {"Sigmas": REFERENCE[None], "beta": 9.0},
+    correlation_posterior: COMMON | {"cells": 20},
+    sample_correlations: COMMON | {"steps": 6, "max_steps": 6, "draws": 3, "seed": 0},
+    lmc_family: COMMON | {"Sigmas": REFERENCE[None]},
+    LMCPosterior: COMMON | {"Sigma": REFERENCE},
+    lmc_gram: {"kernels": KERNELS, "data": DATA, "Sigma": REFERENCE},
+    discretisation: COMMON | {"Sigma_ref": REFERENCE, "lipschitz": 1.0, "tau": 0.1, "beta_bar": 9.0},
+    lipschitz_constant: {"kernels": KERNELS, "Sigma": REFERENCE, "norm": 1.0},
+    CarriedPosterior: {"kernels": KERNELS, "Sigma": REFERENCE, "points": [[0.0]], "noise_var": 0.01},
+    safe_beta: {"n_points": 10, "delta": 0.1},
+    grid_points: {"bounds": [[0, 1]], "tau": 0.1},
+    task_data: {"data": DATA},
+}
+NUMBERS = ["a", -1.0, np.nan, np.inf, None]
+BAD = {  # of every kind, whichever function reads it
+    "kernels": [SE(0.2), None, "ab", 5, [], [3], ["a"]],
+    "data": [None, 5, "ab", [], [1], [("a", "b")], [([[1j]], [1.0])], [([[0.5]], ["x"])]],
+    "Sigmas": ["a", None, 1.0, RAGGED, REFERENCE, REFERENCE[None][:0], 1j * REFERENCE[None], np.nan * REFERENCE[None]]
+    + [REFERENCE[None] + np.inf, np.ones((3, 0, 2, 2)), np.ones((3, 1, 1, 2)), np.ones((3, 2, 2, 2))],
+    "Sigma_ref": ["a", None, RAGGED, REFERENCE[0], 1j * REFERENCE],
+    "Sigma": ["a", None, RAGGED, REFERENCE[0], -REFERENCE],
+    "base": ["a", 1.0, [[[1.0, 2.0], [2.0, 1.0]]]],
+    "noise_var": [0.0, *NUMBERS],
+    "beta": NUMBERS,
+    "psi": NUMBERS[:-1],
+    "norm": NUMBERS[:-1],
+    "points": ["a", 3.0, [], np.empty((0, 1)), [[0.1, 0.2]]],
+    "solver": ["magic", 1, [1]],
+    "candidates": [0, 2.5, "a"],
+    "cells": [0, -3, 2.5, "a", True, None],
+    "feature": [5, 0.5, -1, "a", True, None],
+    "unknown": [(), 0, 5, "a", (0, 0), (0.5,), (-1,), (7,), None],
+    "eta": [0.0, *NUMBERS],
+    "truncation": [1.0, *NUMBERS],
+    "scale": [3.0, "ab", (1.0,), ((2.0,), 3.0), (1.0, -1.0), (1.0, 2.0, 3.0)],
+    "steps": [0, 1, 5, 7, 2.5, "a"],
+    "max_steps": [0, 3, "a"],
+    "draws": [0, 1.5, "a"],
+    "seed": ["a", -1, 1.5],
+    "lipschitz": [[], *NUMBERS],
+    "tau": [0.0, 1e-320, *NUMBERS],
+    "beta_bar": NUMBERS,
+    "bounds": [[0, 1], "a", None, [[1, 0]], [[0, np.nan]]],
+    "tasks": [[5], [0.5], [-1]],
+    "capacity": [0, "a"],
+    "n_points": [0, *NUMBERS],
+    "delta": [0.0, 2.0, *NUMBERS],
+    "n_tasks": [0, 1.5, "a"],
+    "n_rounds": [0, 1.5, "a"],
+}
+OPTIONAL = {
+    robust_scaling: ["psi", "points", "solver"],
+    smallest_bound: ["candidates"],
+    correlation_posterior: ["base", "feature", "eta", "truncation", "scale"],
+    sample_correlations: ["base", "unknown", "eta", "scale"],
+    CarriedPosterior: ["tasks", "capacity"],
+    safe_beta: ["n_tasks", "n_rounds"],
+}
+CASES = [
+    pytest.param(f, name, bad, id=f"{f.__name__}-{name}-{i}")
+    for f, given in GOOD.items()
+    for name in [*given, *OPTIONAL.get(f, [])]
+    for i, bad in enumerate(BAD[name])
+    if not (f is discretisation and name == "tau" and bad == 1e-320)  # no distance at all is fine there
+    and not (f is CarriedPosterior and name == "points" and i in (3, 4))  # they may be any, and none
+]
+
+
+@pytest.mark.parametrize(("f", "name", "bad"), CASES)
+def test_bad_arguments_are_named(f, name, bad):
+    """Whatever comes, a TypeError or a ValueError says which argument it was; no warning before."""
+    words = "steps" if name == "max_steps" else name  # the two are read together
+    with warnings.catch_warnings(), pytest.raises((TypeError, ValueError), match=words):
+        warnings.simplefilter("error")
+        f(**GOOD[f] | {name: bad})
+
+
+@pytest.mark.parametrize("f", [f for f in GOOD if f is not sample_correlations])
+def test_good_arguments_are_taken(f):
+    assert f(**GOOD[f]) is not None
+
+
+@needs_emcee
+@pytest.mark.parametrize("steps", [6, 7])
+def test_the_shortest_chains_have_diagnostics(steps):
+    chain = sample_correlations(**GOOD[sample_correlations] | {"steps": steps, "max_steps": steps})
+    assert np.isfinite(chain.rhat).all() and np.isfinite(chain.effective) and len(chain.Sigmas) == 3
+
+
+@pytest.mark.parametrize("rho", [0, 1, 2, *NUMBERS])
+def test_a_level_is_a_probability(rho):
+    p = correlation_posterior(**GOOD[correlation_posterior])
+    for read in (p.interval, p.likelihood_set, draws_needed):
+        with pytest.raises((TypeError, ValueError), match="rho"):
+            read(rho)
+
+
+@pytest.mark.parametrize(
+    "f", [robust_scaling, correlation_posterior, sample_correlations, LMCPosterior, discretisation]
+)
+def test_lengthscales_fit_the_data(f):
+    """Also a kernel of one's own is asked, by its diagonal."""
+    with pytest.raises(ValueError, match=r"kernels\[1\].*does not fit 1 input"):
+        f(**GOOD[f] | {"kernels": [SE(0.2), ARD]})
+
+
+@pytest.mark.parametrize(
+    ("f", "tasks"), [(correlation_posterior, 1), (correlation_posterior, 3), (sample_correlations, 1)]
+)
+def test_a_correlation_takes_two_tasks(f, tasks):
+    with pytest.raises(ValueError, match="data must hold two tasks"):
+        f(**GOOD[f] | {"data": DATA[:1] * tasks})
+
+
+def test_endless_grids_are_named():
+    """A number of points beyond all floats comes from tau."""
+    with pytest.raises(ValueError, match=r"tau=0.001 .* 200 inputs"):
+        grid_points([[0, 1]] * 200, 1e-3)
+
+
+def test_inputs_must_be_known_for_the_discretisation():
+    with pytest.raises(ValueError, match=r"data must say the number of inputs"):
+        discretisation(**GOOD[discretisation] | {"data": [(np.empty(0), [])] * 2})
+
+
+def test_psi_is_kept():
+    assert robust_scaling(**GOOD[robust_scaling], psi=0).psi == 0.0
+    assert robust_scaling(**GOOD[robust_scaling]).psi is None
