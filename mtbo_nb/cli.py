@@ -21,6 +21,7 @@ __all__ = [
     "LEGEND",
     "DEMO_HELP",
     "REPRODUCE_HELP",
+    "SAFE_HELP",
     "COMMANDS",
     "contest",
     "report",
@@ -38,6 +39,8 @@ __all__ = [
     "reproduce_figures",
     "figure_argument",
     "add_reproduce",
+    "reproduce_safe_figures",
+    "add_safe",
     "parser",
     "main",
 ]
@@ -50,6 +53,7 @@ from .experiments import Results, Table, as_problem, drive, plot_regret, recipe,
 from .figures import FIGURES, METHODS, Thinned, draw_figure, figure_names, promise, reproduce, thin
 from .mtkb import MTKB
 from .problems import PROBLEMS, Problem, intel_readings, sensor_problem
+from .safe_benchmark import PAPER_SEEDS, SAFE_FIGURES, draw_safe, reproduce_safe
 
 # %% ../nbs/14_cli.ipynb #c6
 DEMO = {
@@ -288,7 +292,7 @@ def figure_argument(text: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-# %% ../nbs/14_cli.ipynb #c52
+# %% ../nbs/14_cli.ipynb #c53
 REPRODUCE_HELP = "Play figures of Chowdhury and Gopalan (2020), print the regrets, and store pictures and curves."
 
 
@@ -306,8 +310,44 @@ def add_reproduce(commands: Any) -> None:
     add("--no-progress", action="store_true", help="no progress bars")
 
 
-# %% ../nbs/14_cli.ipynb #c54
-COMMANDS = [add_demo, add_reproduce]
+# %% ../nbs/14_cli.ipynb #c55
+def reproduce_safe_figures(args: argparse.Namespace) -> int:
+    """Play figures on safe search; see `mtbo safe --help`."""
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    options: dict[str, Any] = {"rules": args.rules, "rounds": args.rounds, "seeds": PAPER_SEEDS[: args.trials]}
+    with pool(args.jobs) as executor:
+        for name in args.names:
+            results = reproduce_safe(name, executor, progress=not args.no_progress, **options)
+            say("", repr(results), repr(results.summary(sorted({10, 20, 45, args.rounds}))))
+            results.save(out / f"{name}.npz")
+            draw_safe(results).savefig(out / f"{name}.png", dpi=150)
+    say("", f"pictures and numbers: {out}/*.png, *.npz")
+    return 0
+
+
+# %% ../nbs/14_cli.ipynb #c56
+SAFE_HELP = (
+    "Play the safe benchmark of Lübsen and Eichler, print the regrets and unsafe runs, and store pictures and curves."
+)
+
+
+def add_safe(commands: Any) -> None:
+    """The arguments of `mtbo safe`."""
+    parser = commands.add_parser("safe", help="the figures on safe search", description=SAFE_HELP)
+    parser.set_defaults(run=reproduce_safe_figures)
+    add = parser.add_argument
+    add("names", nargs="+", choices=SAFE_FIGURES, metavar="NAME", help=f"of {', '.join(SAFE_FIGURES)}")
+    add("--rules", nargs="+", metavar="RULE", help="only these, such as 'risk, ICM' (default: all)")
+    add("--trials", type=whole(1), default=len(PAPER_SEEDS), help="plants (default and at most 20)")
+    add("--rounds", type=whole(1), default=100, help="runs of the plant (default 100)")
+    add("--jobs", type=whole(1), default=os.cpu_count() or 1, help="processes at a time (default: all cores)")
+    add("--out", default="mtbo-figures", help="folder for the results (default ./mtbo-figures)")
+    add("--no-progress", action="store_true", help="no progress bars")
+
+
+# %% ../nbs/14_cli.ipynb #c58
+COMMANDS = [add_demo, add_reproduce, add_safe]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -320,7 +360,7 @@ def parser() -> argparse.ArgumentParser:
     return main_parser
 
 
-# %% ../nbs/14_cli.ipynb #c57
+# %% ../nbs/14_cli.ipynb #c61
 def main(argv: Sequence[str] | None = None) -> int:
     """The `mtbo` command.
 

@@ -108,3 +108,13 @@ def test_no_display_and_no_picture_library_at_import(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "regret.png").exists()
+
+
+def test_safe_plays_and_stores(tmp_path, capsys):
+    out = tmp_path / "safe"
+    rules = ["--rules", "risk, plant alone", "--trials", "1", "--rounds", "3"]
+    assert main(["safe", "safe2", *rules, "--jobs", "1", "--no-progress", "--out", str(out)]) == 0
+    assert sorted(p.name for p in out.iterdir()) == ["safe2.npz", "safe2.png"]
+    assert "unsafe campaigns" in capsys.readouterr().out
+    assert main(["safe", "safe2", "--rules", "magic", "--no-progress", "--out", str(out)]) == 1
+    assert "rules must be some of" in capsys.readouterr().err
