@@ -403,7 +403,6 @@ def _summary_row(results: _Campaigns, rule: str, rounds: Sequence[int]) -> list[
         rule,
         *(f"{results.median(rule, n):.3f}" for n in rounds),
         f"{results.broken(rule)} of {len(results.seeds)}",
-        f"{int(results.unsafe[m].sum())}",
         f"{results.risk[m].sum(-1).mean():.3f}",
         f"{np.median(results.certified[m, :, -1]):.1%}",
     ]
@@ -421,10 +420,10 @@ class SafeResults(_Campaigns):
         return self.summary()._repr_html_()
 
     def summary(self, at: Sequence[int] = (10, 20, 45, 100)) -> Table:
-        """Medians of the simple regret, unsafe campaigns, and what was certified at the end."""
+        """Medians of the simple regret, campaigns with an unsafe run, risk spent, and what was certified at the end."""
         rounds = [n for n in (as_count("at", n) for n in at) if n < self.regret.shape[2]]
         columns = [f"n = {n}" for n in rounds]
-        head = ["median regret", *columns, "unsafe campaigns", "unsafe runs", "risk spent", "certified"]
+        head = ["median regret", *columns, "unsafe", "spent", "certified"]
         return Table(head, [_summary_row(self, rule, rounds) for rule in self.rules])
 
     def save(self, path: str | PathLike[str]) -> None:
