@@ -14,6 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+# %% auto #0
+__all__ = [
+    "Array",
+    "independent",
+    "Separate",
+    "ITKB",
+    "Beside",
+    "BesideInBox",
+    "BesideOnList",
+    "SideBySide",
+    "ITBKB",
+    "Componentwise",
+    "Draws",
+    "Baseline",
+    "MOBO",
+    "RandomSearch",
+    "SobolSearch",
+    "SafeBO",
+    "SafeUCB",
+    "SafeICM",
+    "PublishedSet",
+    "PublishedBand",
+    "SafePublished",
+]
+
+# %% ../nbs/09_baselines.ipynb #c3
 from .concentration import DataRadius, confidence_radius
 from .correlation import CorrelationPosterior, as_kernels
 from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_positive
@@ -40,33 +66,8 @@ from .scaling import RobustScaling, grid_points, safe_beta
 
 Array = NDArray[np.float64]
 
-# %% auto #0
-__all__ = [
-    "Array",
-    "independent",
-    "Separate",
-    "ITKB",
-    "Beside",
-    "BesideInBox",
-    "BesideOnList",
-    "SideBySide",
-    "ITBKB",
-    "Componentwise",
-    "Draws",
-    "Baseline",
-    "MOBO",
-    "RandomSearch",
-    "SobolSearch",
-    "SafeBO",
-    "SafeUCB",
-    "SafeICM",
-    "PublishedSet",
-    "PublishedBand",
-    "SafePublished",
-]
 
-
-# %% ../nbs/09_baselines.ipynb #c5
+# %% ../nbs/09_baselines.ipynb #c6
 def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
     """The kernel of the same tasks, unrelated: every task keeps its own variance and shape.
 
@@ -99,7 +100,7 @@ def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
     return LMC([(k, np.diag(v)) for (k, _), v in zip(K.terms, variances, strict=True)])
 
 
-# %% ../nbs/09_baselines.ipynb #c13
+# %% ../nbs/09_baselines.ipynb #c14
 def _variances(state: OnList | InBox, x: Array) -> Array:
     """The posterior variance of each output (n,) at one point x (d,) of the domain."""
     if isinstance(state, OnList):
@@ -108,13 +109,14 @@ def _variances(state: OnList | InBox, x: Array) -> Array:
     return Moments(*state.model.moments(x[None])).diag[0]
 
 
-# %% ../nbs/09_baselines.ipynb #c15
+# %% ../nbs/09_baselines.ipynb #c16
 def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
     """The kernel of output j alone, as one of a single output."""
     terms = [(k, B[[j]][:, [j]]) for k, B in kernel.terms if B[j, j] > 0]
     return ICM(*(terms or [(kernel.terms[0][0], np.zeros((1, 1)))])[0]) if len(terms) < 2 else LMC(terms)
 
 
+# %% ../nbs/09_baselines.ipynb #c18
 class Separate(Optimist):
     """A bandit whose norm bound is meant for each output by itself."""
 
@@ -134,7 +136,7 @@ class Separate(Optimist):
         return max(found)
 
 
-# %% ../nbs/09_baselines.ipynb #c16
+# %% ../nbs/09_baselines.ipynb #c19
 class ITKB(Separate, MTKB):
     """Independent-task kernelized bandits: every output is learnt by itself.
 
@@ -203,7 +205,7 @@ class ITKB(Separate, MTKB):
         return super().guarantee.replace("the RKHS norm", "the norm of each output")
 
 
-# %% ../nbs/09_baselines.ipynb #c29
+# %% ../nbs/09_baselines.ipynb #c32
 class Beside:
     """Models of one output each, carried or not, read as one model with a diagonal covariance."""
 
@@ -232,7 +234,7 @@ class Beside:
             m._take(j, y[[i]])
 
 
-# %% ../nbs/09_baselines.ipynb #c31
+# %% ../nbs/09_baselines.ipynb #c34
 class BesideInBox(InBox):
     """Models of one output each on a box, read as one."""
 
@@ -257,6 +259,7 @@ class BesideInBox(InBox):
         return *self.moments(X), np.hstack(dmean), np.concatenate(dcov, axis=1) * np.eye(len(dcov))[:, :, None]
 
 
+# %% ../nbs/09_baselines.ipynb #c36
 class BesideOnList(OnList):
     """Models of one output each on a list of candidates, read as one."""
 
@@ -266,7 +269,7 @@ class BesideOnList(OnList):
         self.domain, self.model = domain, Beside(models)
 
 
-# %% ../nbs/09_baselines.ipynb #c32
+# %% ../nbs/09_baselines.ipynb #c37
 class SideBySide(Separate):
     """A bandit made of `parts`, one for each output, with the paper's radius for all of them."""
 
@@ -305,7 +308,7 @@ class SideBySide(Separate):
         return x, beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c33
+# %% ../nbs/09_baselines.ipynb #c38
 class ITBKB(SideBySide):
     """Independent-task budgeted kernelized bandits: every output is learnt by itself, with its own dictionary.
 
@@ -369,7 +372,7 @@ class ITBKB(SideBySide):
         self._states = [self._beside([part._states[0] for part in self.parts])]
 
 
-# %% ../nbs/09_baselines.ipynb #c42
+# %% ../nbs/09_baselines.ipynb #c47
 class Componentwise(Width):
     """The score of the upper bounds of all outputs, s(mu + beta sigma)."""
 
@@ -384,7 +387,7 @@ class Componentwise(Width):
         return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
 
 
-# %% ../nbs/09_baselines.ipynb #c46
+# %% ../nbs/09_baselines.ipynb #c51
 class Draws:
     """Draws from the posterior at N candidates, by a Bayesian linear model in the kernel's features."""
 
@@ -422,7 +425,7 @@ class Draws:
         return self.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/09_baselines.ipynb #c51
+# %% ../nbs/09_baselines.ipynb #c56
 class Baseline(AskTell):
     """Ask and tell without a guarantee: a posterior of everything told, and no radius."""
 
@@ -456,7 +459,7 @@ class Baseline(AskTell):
         self.posterior._file(x[None], y[None])
 
 
-# %% ../nbs/09_baselines.ipynb #c52
+# %% ../nbs/09_baselines.ipynb #c57
 class MOBO(Baseline):
     """Random scalarizations of independent Gaussian processes.
 
@@ -518,7 +521,7 @@ class MOBO(Baseline):
         return x, float("nan") if draws else self.beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c59
+# %% ../nbs/09_baselines.ipynb #c64
 class RandomSearch(Baseline):
     """Uniformly random experiments; parameters as for `Baseline`."""
 
@@ -529,6 +532,7 @@ class RandomSearch(Baseline):
         return low + (high - low) * self.rng.random(self.domain.d), float("nan"), float("nan")
 
 
+# %% ../nbs/09_baselines.ipynb #c66
 class SobolSearch(Baseline):
     """Evenly spread experiments; parameters as for `Baseline`."""
 
@@ -556,7 +560,7 @@ class SobolSearch(Baseline):
         return X[j].copy()
 
 
-# %% ../nbs/09_baselines.ipynb #c68
+# %% ../nbs/09_baselines.ipynb #c77
 def _fixed(owner: object, options: Mapping[str, Any], **why: str) -> None:
     """A TypeError for an option that a class fixes."""
     for name in why:
@@ -565,7 +569,7 @@ def _fixed(owner: object, options: Mapping[str, Any], **why: str) -> None:
             raise TypeError(f"{name} is fixed by {cls} ({why[name]}); leave it out or use SafeMTBO, got {came}")
 
 
-# %% ../nbs/09_baselines.ipynb #c70
+# %% ../nbs/09_baselines.ipynb #c79
 class SafeBO(SafeMTBO):
     """Safe Bayesian optimisation of a plant alone: no free tasks, every output learnt by itself.
 
@@ -589,7 +593,7 @@ class SafeBO(SafeMTBO):
             raise ValueError(f"thresholds must limit every task but the main one, missing {self.side_tasks}")
 
 
-# %% ../nbs/09_baselines.ipynb #c72
+# %% ../nbs/09_baselines.ipynb #c81
 class SafeUCB(SafeBO):
     """Safe search of a plant alone with a constant multiplier, as SafeOpt is used; nothing is guaranteed.
 
@@ -615,7 +619,7 @@ class SafeUCB(SafeBO):
         super().__init__(kernels, domain, certificate="theorem", beta=beta, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c74
+# %% ../nbs/09_baselines.ipynb #c83
 class SafeICM(SafeMTBO):
     """Safe multi-task search with one kernel and one unknown correlation matrix.
 
@@ -632,7 +636,7 @@ class SafeICM(SafeMTBO):
         super().__init__(as_kernels("kernel", [kernel]), domain, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c76
+# %% ../nbs/09_baselines.ipynb #c85
 class PublishedSet(CorrelationSet):
     """Credible set of one round without its negative correlations."""
 
@@ -652,7 +656,7 @@ class PublishedSet(CorrelationSet):
         return kept
 
 
-# %% ../nbs/09_baselines.ipynb #c78
+# %% ../nbs/09_baselines.ipynb #c87
 def _without_gamma(scaling: RobustScaling) -> float:
     """nu + sqrt(beta)."""
     return scaling.nu + float(np.sqrt(scaling.beta))
@@ -674,7 +678,7 @@ class PublishedBand(TheoremCertificate):
     proved: bool = False
 
 
-# %% ../nbs/09_baselines.ipynb #c79
+# %% ../nbs/09_baselines.ipynb #c88
 class SafePublished(SafeMTBO):
     """Safe multi-task search with the simplifications of the published code; nothing is proved about it.
 

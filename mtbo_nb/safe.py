@@ -1044,53 +1044,41 @@ class TheoremCertificate(Certificate):
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c119
-def _set_certificate(which: CorrelationSet, now: Situation, sharp: bool) -> Judge:
-    """The certificate of `set_band` over all possible matrices."""
-    Sigmas, ref = possible_matrices(which, now)
-    stack = np.concatenate([ref[None], Sigmas])
-    family = lmc_family(now.kernels, stack, now.record.data, now.noise_var, now.belief.carried[0])
-    return band_judge(set_band(family, now.beta, sharp), now, between_points(now, Sigmas, now.beta))
+@dataclass
+class _OverSet(Certificate):
+    """A band from all possible matrices at every point."""
+
+    correlations: CorrelationSet = field(default_factory=CorrelationSet)
+    proved: bool = True
+    by_correlations = True
+    sharp = True
+
+    def judge(self, now: Situation) -> Judge:
+        """The band of this round, see `set_band`."""
+        Sigmas, ref = possible_matrices(self.correlations, now)
+        stack = np.concatenate([ref[None], Sigmas])
+        family = lmc_family(now.kernels, stack, now.record.data, now.noise_var, now.belief.carried[0])
+        return band_judge(set_band(family, now.beta, self.sharp), now, between_points(now, Sigmas, now.beta))
+
+    def fresh(self) -> Certificate:
+        """The same rule, with nothing remembered."""
+        return replace(self, correlations=replace(self.correlations))
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c120
-@dataclass
-class SharpCertificate(Certificate):
+class SharpCertificate(_OverSet):
     """One band around a reference, with the smallest scalar that serves at the points that are judged."""
 
-    correlations: CorrelationSet = field(default_factory=CorrelationSet)
-    name: str = "sharp"
-    proved: bool = True
-    by_correlations = True
-
-    def judge(self, now: Situation) -> Judge:
-        """The band of this round."""
-        return _set_certificate(self.correlations, now, sharp=True)
-
-    def fresh(self) -> SharpCertificate:
-        """The same rule, with nothing remembered."""
-        return replace(self, correlations=replace(self.correlations))
+    name = "sharp"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c121
-@dataclass
-class EnvelopeCertificate(Certificate):
+class EnvelopeCertificate(_OverSet):
     """The union of the bands of all possible matrices."""
 
-    correlations: CorrelationSet = field(default_factory=CorrelationSet)
-    name: str = "envelope"
-    proved: bool = True
-    by_correlations = True
-
-    def judge(self, now: Situation) -> Judge:
-        """The band of this round."""
-        return _set_certificate(self.correlations, now, sharp=False)
-
-    def fresh(self) -> EnvelopeCertificate:
-        """The same rule, with nothing remembered."""
-        return replace(self, correlations=replace(self.correlations))
+    name, sharp = "envelope", False
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c124
+# %% ../nbs/07_safe_lmc.ipynb #c123
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1101,7 +1089,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c125
+# %% ../nbs/07_safe_lmc.ipynb #c124
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -1124,7 +1112,7 @@ class SingleTaskCertificate(Certificate):
         return 1 - delta if self.proved else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c126
+# %% ../nbs/07_safe_lmc.ipynb #c125
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1175,7 +1163,7 @@ class OrSingleTask(Certificate):
         return self.multi.text(value, record)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c129
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1185,7 +1173,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c131
+# %% ../nbs/07_safe_lmc.ipynb #c130
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1193,7 +1181,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c132
+# %% ../nbs/07_safe_lmc.ipynb #c131
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1210,13 +1198,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c133
+# %% ../nbs/07_safe_lmc.ipynb #c132
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c140
+# %% ../nbs/07_safe_lmc.ipynb #c139
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1225,7 +1213,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c141
+# %% ../nbs/07_safe_lmc.ipynb #c140
 def search_box(
     judge: Judge, start: Array, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict] | None:
@@ -1243,7 +1231,7 @@ def search_box(
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c145
+# %% ../nbs/07_safe_lmc.ipynb #c144
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1274,7 +1262,7 @@ class ListSearch:
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c146
+# %% ../nbs/07_safe_lmc.ipynb #c145
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1309,7 +1297,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c147
+# %% ../nbs/07_safe_lmc.ipynb #c146
 _Search = ListSearch | BoxSearch
 
 
@@ -1318,7 +1306,7 @@ def _as_search(domain: Any, rng: np.random.Generator, tau: float) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c150
+# %% ../nbs/07_safe_lmc.ipynb #c149
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1339,7 +1327,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c153
+# %% ../nbs/07_safe_lmc.ipynb #c152
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1349,7 +1337,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c155
+# %% ../nbs/07_safe_lmc.ipynb #c154
 def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1360,7 +1348,7 @@ def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, 
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c156
+# %% ../nbs/07_safe_lmc.ipynb #c155
 def _free_run(
     record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
 ) -> Proposal:
@@ -1375,7 +1363,7 @@ def _free_run(
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c159
+# %% ../nbs/07_safe_lmc.ipynb #c158
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1387,11 +1375,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c161
+# %% ../nbs/07_safe_lmc.ipynb #c160
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c162
+# %% ../nbs/07_safe_lmc.ipynb #c161
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1406,13 +1394,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c163
+# %% ../nbs/07_safe_lmc.ipynb #c162
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c166
+# %% ../nbs/07_safe_lmc.ipynb #c165
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1424,7 +1412,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c169
+# %% ../nbs/07_safe_lmc.ipynb #c168
 class LengthscaleWatch:
     """The test of the lengthscale: the largest e-value so far, the multiple that raised the alarm, and the alarm."""
 
@@ -1454,7 +1442,7 @@ class LengthscaleWatch:
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c173
+# %% ../nbs/07_safe_lmc.ipynb #c172
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1466,7 +1454,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c174
+# %% ../nbs/07_safe_lmc.ipynb #c173
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1482,7 +1470,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c176
+# %% ../nbs/07_safe_lmc.ipynb #c175
 def _read_kernels(name: str, given: Any) -> list[ScalarKernel]:
     """Kernels, one a feature."""
     kernels = list(given) if np.iterable(given) and not isinstance(given, ScalarKernel) else []
@@ -1491,7 +1479,7 @@ def _read_kernels(name: str, given: Any) -> list[ScalarKernel]:
     return kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c177
+# %% ../nbs/07_safe_lmc.ipynb #c176
 def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
     kernels = _read_kernels("kernels", given)
@@ -1503,7 +1491,7 @@ def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, 
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c180
+# %% ../nbs/07_safe_lmc.ipynb #c179
 def _check_models(models: list[Model], rule: Certificate, domain: Any) -> list[Model]:
     """The models, if the certificate can serve them on the domain."""
     if len(models) > 1 and not rule.charges_risk:
@@ -1522,11 +1510,11 @@ def _check_models(models: list[Model], rule: Certificate, domain: Any) -> list[M
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c183
+# %% ../nbs/07_safe_lmc.ipynb #c182
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c184
+# %% ../nbs/07_safe_lmc.ipynb #c183
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1537,7 +1525,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c185
+# %% ../nbs/07_safe_lmc.ipynb #c184
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1546,7 +1534,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c187
+# %% ../nbs/07_safe_lmc.ipynb #c186
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1573,7 +1561,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c190
+# %% ../nbs/07_safe_lmc.ipynb #c189
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1584,7 +1572,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c191
+# %% ../nbs/07_safe_lmc.ipynb #c190
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1599,7 +1587,7 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c194
+# %% ../nbs/07_safe_lmc.ipynb #c193
 _UNCERTIFIED = "own point, not certified"
 
 
@@ -1617,7 +1605,7 @@ def _price(
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c197
+# %% ../nbs/07_safe_lmc.ipynb #c196
 def _probability(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
     number = _number(name, value, as_positive)
@@ -1626,7 +1614,7 @@ def _probability(name: str, value: float) -> float:
     return number
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c198
+# %% ../nbs/07_safe_lmc.ipynb #c197
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1638,7 +1626,7 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
     return _number("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c199
+# %% ../nbs/07_safe_lmc.ipynb #c198
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
@@ -1649,7 +1637,7 @@ def _read_band(
     return known_psi, slope, _number("tau", tau, as_positive), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c200
+# %% ../nbs/07_safe_lmc.ipynb #c199
 def _read_scale(scale: Any) -> tuple[float, float] | None:
     """The inverse-gamma prior (a, b) of the output scale, or None."""
     if scale is None:
@@ -1660,7 +1648,7 @@ def _read_scale(scale: Any) -> tuple[float, float] | None:
     return a, b
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c201
+# %% ../nbs/07_safe_lmc.ipynb #c200
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
     noise, known = _number("noise_std", noise_std, as_positive), _read_scale(scale)
@@ -1672,7 +1660,7 @@ def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_s
     return Prior(noise**2, known if unknown_scale else None, _number("eta", eta, as_positive), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c203
+# %% ../nbs/07_safe_lmc.ipynb #c202
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None
 ) -> tuple[Certificate, str | None]:
@@ -1683,7 +1671,7 @@ def _read_rule(
     return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c205
+# %% ../nbs/07_safe_lmc.ipynb #c204
 def _read_agreement(
     domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
 ) -> tuple[Any, ...]:
@@ -1694,7 +1682,7 @@ def _read_agreement(
     return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c207
+# %% ../nbs/07_safe_lmc.ipynb #c206
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1704,7 +1692,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c208
+# %% ../nbs/07_safe_lmc.ipynb #c207
 def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if hasattr(domain, "X"):
@@ -1714,7 +1702,7 @@ def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c211
+# %% ../nbs/07_safe_lmc.ipynb #c210
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1735,7 +1723,7 @@ class _Made(SafeRecord):
         self.search = _as_search(self.domain, self.rng, self.tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c212
+# %% ../nbs/07_safe_lmc.ipynb #c211
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1779,7 +1767,7 @@ class _Parts(_Made):
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c214
+# %% ../nbs/07_safe_lmc.ipynb #c213
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1794,7 +1782,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c216
+# %% ../nbs/07_safe_lmc.ipynb #c215
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1856,7 +1844,7 @@ class _Readings(_Parts):
             return mixture(self.belief, as_points("X", _reals("X", X), self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c218
+# %% ../nbs/07_safe_lmc.ipynb #c217
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1887,7 +1875,7 @@ class _Rounds(_Readings):
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c219
+# %% ../nbs/07_safe_lmc.ipynb #c218
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
