@@ -1226,6 +1226,8 @@ def search_box(
         best = keep[np.argsort(-verdict.score[keep], kind="stable")[:12]]
         X = np.concatenate([X[best], clouds(X[best], [width], 12, bounds, rng)])
         verdict = judge(X)
+    if not verdict.ok.any():
+        return None
     top = int(np.argmax(np.where(verdict.ok, verdict.score, -np.inf)))
     one = slice(top, top + 1)
     return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])

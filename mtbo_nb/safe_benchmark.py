@@ -284,7 +284,8 @@ def safe_trial(problem: SafeProblem, make: Callable[..., SafeMTBO], rounds: int 
     rounds = as_count("rounds", rounds)
     data = [(problem.start[None], problem(problem.start[None])[:, 0]), (problem.side, problem(problem.side)[:, 1])]
     given: dict[str, Any] = {"thresholds": problem.limit, "noise_std": _NOISE, "horizon": rounds, "data": data}
-    opt = make(Box(problem.bounds), supplementary=_PLENTY, seed=seed, **given)
+    stream = np.random.default_rng([as_seed("seed", seed), 1])  # not the one that drew the problem
+    opt = make(Box(problem.bounds), supplementary=_PLENTY, seed=stream, **given)
     while opt.round < rounds:
         opt.supplementary = _PLENTY if opt.round < _SWITCH else _SPARSE
         x, task = opt.ask()

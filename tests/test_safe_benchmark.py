@@ -261,3 +261,16 @@ def test_one_kernel_for_all_tasks():
 
 def test_the_box_of_the_benchmark():
     assert np.shape(PAPER_BOX) == (4, 2)
+
+
+def test_the_optimiser_does_not_share_the_stream_that_drew_the_problem():
+    problem, seen = safe_problem(FIGURE_2, 73), []
+
+    def make(*args, **options):
+        seen.append(SafeMTBO([SE(0.2)], *args, **options))
+        return seen[0]
+
+    safe_trial(problem, make, rounds=1, seed=73)
+    centres = np.concatenate([g.centres for _, functions in problem.parts for g in functions])
+    gaps = np.abs(seen[0].data.X[:, None] - centres).max(-1)
+    assert gaps.min() > 1e-6
