@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,9 +60,9 @@ from mtbo_nb.mtkb import (
     on_domain,
 )
 from .regression import Posterior, Sites, as_multitask, pivoted_cholesky
-from .safe import CorrelationSet, SafeMTBO, SafeRecord, TheoremCertificate
+from .safe import CorrelationSet, SafeMTBO, SafeRecord, Situation, TheoremCertificate, points_counted
 from .scalarization import Chebyshev, Scalarization
-from .scaling import RobustScaling, grid_points, safe_beta
+from .scaling import RobustScaling, safe_beta
 
 Array = NDArray[np.float64]
 
@@ -585,7 +585,7 @@ class SafeBO(SafeMTBO):
     """
 
     def __init__(self, kernels: Sequence[ScalarKernel], domain: Finite | Box, *, n_tasks: int = 1, **options: Any):
-        _fixed(self, options, correlation="every output is learnt by itself")
+        _fixed(self, options, correlation="every output is learnt by itself", alternatives="none")
         kernels = as_kernels("kernels", kernels)
         alone = np.repeat(np.eye(as_count("n_tasks", n_tasks))[None], len(kernels), axis=0)
         super().__init__(kernels, domain, n_tasks=n_tasks, correlation=alone, **{"supplementary": 0} | options)
@@ -632,7 +632,7 @@ class SafeICM(SafeMTBO):
     """
 
     def __init__(self, kernel: ScalarKernel, domain: Finite | Box, **options: Any):
-        _fixed(self, options, kernels="the one kernel")
+        _fixed(self, options, kernels="the one kernel", alternatives="none")
         super().__init__(as_kernels("kernel", [kernel]), domain, **options)
 
 
@@ -662,18 +662,18 @@ def _without_gamma(scaling: RobustScaling) -> float:
     return scaling.nu + float(np.sqrt(scaling.beta))
 
 
-def _wide(scaling: RobustScaling) -> float:
+def _wide(now: Situation) -> float:
     """The multiplier of the acquisition: that of the default rule."""
-    return 6.0
+    return now.kappa
 
 
 @dataclass
 class PublishedBand(TheoremCertificate):
     """The simplified band of the published code; nothing is proved about it."""
 
-    correlations: CorrelationSet = field(default_factory=PublishedSet)
-    multiplier: Any = _without_gamma
-    acquisition: Any = _wide
+    correlations: CorrelationSet = field(default_factory=lambda: PublishedSet("credible"))
+    multiplier: Callable[[RobustScaling], float] = _without_gamma
+    acquisition: Callable[[Situation], float] | None = _wide
     name: str = "published"
     proved: bool = False
 
@@ -707,6 +707,5 @@ class SafePublished(SafeMTBO):
     ):
         _fixed(self, options, certificate="the published band", beta="2 log(points / delta)")
         domain = _as_domain(domain)
-        points = float(len(domain.X)) if isinstance(domain, Finite) else grid_points(domain.bounds, tau)
-        beta = safe_beta(points, delta, union=False)
+        beta = safe_beta(points_counted(domain, tau), delta, union=False)
         super().__init__(kernels, domain, certificate=PublishedBand(), beta=beta, delta=delta, tau=tau, **options)

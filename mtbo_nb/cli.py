@@ -21,6 +21,7 @@ __all__ = [
     "LEGEND",
     "DEMO_HELP",
     "REPRODUCE_HELP",
+    "SAFE_LEGEND",
     "SAFE_HELP",
     "COMMANDS",
     "contest",
@@ -206,13 +207,14 @@ def demo(args: argparse.Namespace) -> int:
 
 
 # %% ../nbs/14_cli.ipynb #c41
-def whole(low: int) -> Callable[[str], int]:
-    """A converter for whole numbers from `low` on."""
+def whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A converter for whole numbers from `low` on, up to `high` if there is one."""
 
     def convert(text: str) -> int:
         value = int(text)
-        if value < low:
-            raise argparse.ArgumentTypeError(f"must be >= {low}, got {value}")
+        if value < low or (high is not None and value > high):
+            wanted = f">= {low}" if high is None else f"from {low} to {high}"
+            raise argparse.ArgumentTypeError(f"must be {wanted}, got {value}")
         return value
 
     convert.__name__ = "whole number"
@@ -311,6 +313,12 @@ def add_reproduce(commands: Any) -> None:
 
 
 # %% ../nbs/14_cli.ipynb #c55
+SAFE_LEGEND = """\
+median regret: best value of the plant minus the best safe value found, after n runs of the plant, median of the trials.
+unsafe: trials with a run outside the limit. spent: risk that was stated for the runs of a trial, mean (0 for bands).
+certified: part of the box that was certified at the end, median."""
+
+
 def reproduce_safe_figures(args: argparse.Namespace) -> int:
     """Play figures on safe search; see `mtbo safe --help`."""
     out = Path(args.out)
@@ -322,7 +330,7 @@ def reproduce_safe_figures(args: argparse.Namespace) -> int:
             say("", repr(results), repr(results.summary(sorted({10, 20, 45, args.rounds}))))
             results.save(out / f"{name}.npz")
             draw_safe(results).savefig(out / f"{name}.png", dpi=150)
-    say("", f"pictures and numbers: {out}/*.png, *.npz")
+    say("", SAFE_LEGEND, "", f"pictures and numbers: {out}/*.png, *.npz")
     return 0
 
 
@@ -339,7 +347,7 @@ def add_safe(commands: Any) -> None:
     add = parser.add_argument
     add("names", nargs="+", choices=SAFE_FIGURES, metavar="NAME", help=f"of {', '.join(SAFE_FIGURES)}")
     add("--rules", nargs="+", metavar="RULE", help="only these, such as 'risk, ICM' (default: all)")
-    add("--trials", type=whole(1), default=len(PAPER_SEEDS), help="plants (default and at most 20)")
+    add("--trials", type=whole(1, len(PAPER_SEEDS)), default=len(PAPER_SEEDS), help="plants (default and at most 20)")
     add("--rounds", type=whole(1), default=100, help="runs of the plant (default 100)")
     add("--jobs", type=whole(1), default=os.cpu_count() or 1, help="processes at a time (default: all cores)")
     add("--out", default="mtbo-figures", help="folder for the results (default ./mtbo-figures)")

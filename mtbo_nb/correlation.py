@@ -85,7 +85,9 @@ def as_kernels(name: str, kernels: Any, d: int | None = None) -> list[ScalarKern
 
 # %% ../nbs/07a_correlation.ipynb #c9
 def as_number(name: str, value: Any) -> float:
-    """A finite float, or an error that names the argument."""
+    """A finite float, or an error that names the argument; a truth value or a word is no number."""
+    if isinstance(value, bool | np.bool_ | str | bytes):
+        raise TypeError(f"{name} must be a number, got {value!r:.60}")
     number = as_real(name, value)
     if number.ndim or not np.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r:.60}")
@@ -100,10 +102,11 @@ def as_share(name: str, value: Any) -> float:
     return share
 
 
-def as_index(name: str, value: Any, n: int) -> int:
+def as_index(name: str, value: Any, n: float = np.inf) -> int:
     """One of the whole numbers 0..n-1, or an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < n:
-        raise ValueError(f"{name} must be one of 0..{n - 1}, got {value!r:.60}")
+        wanted = "a whole number >= 0" if np.isinf(n) else f"one of 0..{n - 1}"
+        raise ValueError(f"{name} must be {wanted}, got {value!r:.60}")
     return int(value)
 
 

@@ -42,11 +42,12 @@ __all__ = [
 
 # %% ../nbs/00_kernels.ipynb #c6
 def as_real(name: str, value: Any) -> Array:
-    """Real numbers as an array of their own (a copy: what the caller does with his is his affair), or a TypeError."""
+    """Real numbers as an array of their own (a copy: what the caller does with his is his affair), NaN where masked."""
     try:
         if np.iscomplexobj(value):
             raise TypeError
-        return np.array(value, dtype=float)
+        masked = isinstance(value, np.ma.MaskedArray)
+        return np.array(value.astype(float).filled(np.nan) if masked else value, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of real numbers, got {value!r:.60}") from None
 
@@ -74,8 +75,10 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
 
 # %% ../nbs/00_kernels.ipynb #c10
 def as_nonnegative(name: str, value: Any) -> float:
-    """A finite float >= 0, or an error that names the argument."""
+    """A finite float >= 0, or an error that names the argument; a truth value or a word is no number."""
     try:
+        if isinstance(value, bool | np.bool_ | str | bytes) or np.iscomplexobj(value):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}") from None

@@ -30,6 +30,7 @@ __all__ = [
     "Prior",
     "Nodes",
     "believe",
+    "LastMoments",
     "Belief",
     "mixture",
     "unsafe_probability",
@@ -45,9 +46,11 @@ __all__ = [
     "risk_certificate",
     "RiskCertificate",
     "theorem_band",
-    "set_band",
+    "envelope_band",
+    "sharp_band",
     "band_certificate",
     "CorrelationSet",
+    "spread_values",
     "possible_matrices",
     "between_points",
     "band_judge",
@@ -63,6 +66,7 @@ __all__ = [
     "search_box",
     "ListSearch",
     "BoxSearch",
+    "points_counted",
     "rescaled",
     "lengthscale_evidence",
     "e_value",
@@ -78,6 +82,10 @@ __all__ = [
 from mtbo_nb.correlation import (
     CorrelationPosterior,
     TaskData,
+    as_index,
+    as_kernels,
+    as_scale,
+    as_share,
     as_sigma,
     correlation_posterior,
     lmc_family,
@@ -219,16 +227,36 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c21
+_NO_EVIDENCE = "alternatives need an evidence, which takes two tasks and one unknown correlation at most"
+
+
 def _model_evidence(evidence: list[float | None]) -> Array:
     """Log evidence of the models; one alone needs none."""
     if len(evidence) == 1:
         return np.zeros(1)
     if None in evidence:
-        raise ValueError("alternatives need an evidence, which takes two tasks and one unknown correlation at most")
+        raise ValueError(_NO_EVIDENCE)
     return np.array(evidence, dtype=float)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c22
+# %% ../nbs/07_safe_lmc.ipynb #c23
+class LastMoments:
+    """The same moments as the function's, remembered for the last array of points."""
+
+    def __init__(self, moments: Callable[[Array, int], tuple[Array, Array]]):
+        self.moments, self.X = moments, np.empty(0)
+        self.known: dict[int, tuple[Array, Array]] = {}
+
+    def __call__(self, X: Array, task: int) -> tuple[Array, Array]:
+        """Moments of one task at X."""
+        if self.X is not X:
+            self.X, self.known = X, {}
+        if task not in self.known:
+            self.known[task] = self.moments(X, task)
+        return self.known[task]
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c24
 class Belief:
     """The posterior of f as a weighted sum of nodes, over all models."""
 
@@ -252,26 +280,25 @@ class Belief:
             lmc_family(n.model.kernels, n.Sigmas, data, prior.noise_var, c)
             for n, c in zip(self.parts, self.carried, strict=True)
         ]
-        self._last: tuple[Array, int, tuple[Array, Array]] | None = None  # the same points are often asked twice
+        self.moments = LastMoments(self._moments)
         a, b = prior.scale or (np.inf, np.inf)
         self.dof = 2 * a + len(data)
         quad = np.concatenate([f.quad for f in self.families])
         self.factor = np.sqrt((b + quad / 2) / (a + len(data) / 2)) if prior.scale else np.ones(len(quad))
+        self.noise_std = float(np.sqrt(prior.noise_var * (self.weights @ self.factor**2)))  # it scales with the outputs
 
-    def moments(self, X: Array, task: int) -> tuple[Array, Array]:
+    def _moments(self, X: Array, task: int) -> tuple[Array, Array]:
         """Centre and scale of one task at X for every node, each (J, s)."""
-        if self._last is None or self._last[0] is not X or self._last[1] != task:
-            pairs = [f.moments(X, task) for f in self.families]
-            sd = np.maximum(self.factor[:, None] * np.sqrt(np.concatenate([v for _, v in pairs])), 1e-150)
-            self._last = (X, task, (np.concatenate([m for m, _ in pairs]), sd))
-        return self._last[2]
+        pairs = [f.moments(X, task) for f in self.families]
+        sd = np.maximum(self.factor[:, None] * np.sqrt(np.concatenate([v for _, v in pairs])), 1e-150)
+        return np.concatenate([m for m, _ in pairs]), sd
 
     def cdf(self, z: Array) -> Array:
         """Distribution function of the standardised posterior of a node."""
         return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c23
+# %% ../nbs/07_safe_lmc.ipynb #c25
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
@@ -280,7 +307,7 @@ def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     return centre, np.sqrt(belief.weights @ (spread * sd**2 + (mean - centre) ** 2))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c24
+# %% ../nbs/07_safe_lmc.ipynb #c26
 def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, float]]) -> Array:
     """Posterior probability that some constrained task is outside its limits at X (sum over tasks), shape (s,)."""
     total = np.zeros(len(X))
@@ -290,30 +317,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
     return np.minimum(total, 1.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c32
-def _number(name: str, value: Any, read: Callable[[str, Any], float] = as_nonnegative) -> float:
-    """A number as `read` wants it (>= 0 by default); a truth value or a word is none."""
-    if isinstance(value, bool | np.bool_ | str) or np.iscomplexobj(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    return read(name, value)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c33
-def _whole(name: str, value: Any, end: float = np.inf) -> int:
-    """A whole number in 0, 1, ..., end - 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < end:
-        wanted = "a whole number >= 0" if np.isinf(end) else f"one of 0..{end - 1}"
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
-    return int(value)
-
-
 # %% ../nbs/07_safe_lmc.ipynb #c34
-def _reals(name: str, value: Any) -> Array:
-    """Real numbers as an array of their own, NaN where masked."""
-    return as_real(name, np.ma.filled(value.astype(float), np.nan) if isinstance(value, np.ma.MaskedArray) else value)
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c35
 _LARGEST = 1e100
 
 
@@ -324,11 +328,11 @@ def _squarable(name: str, values: Array) -> Array:
     return values
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c38
+# %% ../nbs/07_safe_lmc.ipynb #c37
 _Limits = dict[int, tuple[float, float]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c39
+# %% ../nbs/07_safe_lmc.ipynb #c38
 def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
@@ -338,7 +342,7 @@ def _end(name: str, value: Any, missing: float) -> float:
     return float(as_real(name, value).item())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c40
+# %% ../nbs/07_safe_lmc.ipynb #c39
 def _limit(task: int, value: Any) -> tuple[float, float]:
     """(lower, upper) of one task, infinite where there is no limit."""
     name = f"thresholds[{task}]"
@@ -350,13 +354,13 @@ def _limit(task: int, value: Any) -> tuple[float, float]:
     return lo, hi
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c41
+# %% ../nbs/07_safe_lmc.ipynb #c40
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
     limits = {}
     for task, value in given.items():
-        known = _whole("thresholds: task", task, n_tasks)
+        known = as_index("thresholds: task", task, n_tasks)
         limits[known] = _limit(known, value)
     limits = {t: pair for t, pair in limits.items() if np.isfinite(pair).any()}
     if not limits:
@@ -364,14 +368,14 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c43
+# %% ../nbs/07_safe_lmc.ipynb #c42
 def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
     """Is a value of this task outside its limits?"""
     lo, hi = limits.get(task, (-np.inf, np.inf))
     return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c44
+# %% ../nbs/07_safe_lmc.ipynb #c43
 def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
     """A seed is a point known to be safe; one that was measured outside the limits is refused."""
     bad = _outside(limits, task, y)
@@ -382,7 +386,7 @@ def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c47
+# %% ../nbs/07_safe_lmc.ipynb #c46
 def _fixed(x: Array) -> Array:
     """A copy of a point (d,) that cannot be written to, now or later."""
     return np.frombuffer(np.asarray(x, dtype=float).tobytes())
@@ -393,7 +397,7 @@ def _short(x: Array) -> list[float]:
     return [float(f"{v:.4g}") for v in x]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c48
+# %% ../nbs/07_safe_lmc.ipynb #c47
 @dataclass(frozen=True)
 class Proposal:
     """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
@@ -415,7 +419,7 @@ class Proposal:
         return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c48
 @dataclass(frozen=True)
 class Run:
     """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
@@ -436,14 +440,14 @@ class Run:
         object.__setattr__(self, "x", _fixed(self.x))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c49
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
     cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c50
 class SafeHistory(list[Run]):
     """The observations in their order, with a short repr and a table in a notebook."""
 
@@ -468,7 +472,7 @@ class SafeHistory(list[Run]):
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c54
+# %% ../nbs/07_safe_lmc.ipynb #c53
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -518,14 +522,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c57
+# %% ../nbs/07_safe_lmc.ipynb #c56
 def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
     """Which of the points X (s, d) are x (d,), to rounding."""
     size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
     return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c58
+# %% ../nbs/07_safe_lmc.ipynb #c57
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -533,18 +537,19 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c59
+# %% ../nbs/07_safe_lmc.ipynb #c58
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
     return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c60
+# %% ../nbs/07_safe_lmc.ipynb #c59
 def _best_safe_run(record: SafeRecord) -> Array:
     """The best point of the plant that was never measured outside the limits."""
     X, y = record.of(record.main_task)
-    unsafe = {r.x.tobytes() for r in record.history if r.unsafe}
-    safe = np.array([x.tobytes() not in unsafe for x in X])
+    safe = np.ones(len(X), dtype=bool)
+    for run in record.history:
+        safe &= not run.unsafe or ~_same(record.domain, X, run.x)
     if not safe.any():
         raise RuntimeError(
             "no known safe point is left to repeat: every point of the plant was measured outside the limits at least "
@@ -553,11 +558,11 @@ def _best_safe_run(record: SafeRecord) -> Array:
     return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c63
+# %% ../nbs/07_safe_lmc.ipynb #c62
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
-        pairs = {_whole("task", task, n_tasks): float(y)}
+        pairs = {as_index("task", task, n_tasks): float(y)}
     elif task is not None:
         raise ValueError(f"task={task!r} goes with one number; y has an entry for every task, got shape {y.shape}")
     elif y.shape == (n_tasks,):
@@ -570,7 +575,7 @@ def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c65
+# %% ../nbs/07_safe_lmc.ipynb #c64
 def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     """The task of a number told without one."""
     if record.n_tasks == 1:
@@ -580,15 +585,15 @@ def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     return asked.task
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c66
+# %% ../nbs/07_safe_lmc.ipynb #c65
 def _read_observation(
     record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
     """(x (d,), {task: value}, was the plant run?) of one observation."""
-    points = as_points("x", np.atleast_2d(_reals("x", x)), record.domain.d)
+    points = as_points("x", np.atleast_2d(as_real("x", x)), record.domain.d)
     if len(points) != 1:
         raise ValueError(f"x must be one point, got {len(points)}; tell them one by one")
-    numbers, point = _reals("y", y), points[0]
+    numbers, point = as_real("y", y), points[0]
     meant = _meant_task(record, point, asked) if task is None and numbers.ndim == 0 else task
     values = _read_values(numbers, meant, record.n_tasks)
     if not any(t in record.plant_tasks for t in values):
@@ -599,7 +604,7 @@ def _read_observation(
     return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c70
+# %% ../nbs/07_safe_lmc.ipynb #c69
 def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     """The data at the start, task after task; nothing yet is fine."""
     if data is None or isinstance(data, TaskData):
@@ -607,11 +612,11 @@ def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     rows = list(data) if np.iterable(data) and not isinstance(data, str) else []
     if not rows or not all(isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in rows):
         raise TypeError(f"data must be a list of pairs (X_t, y_t), one a task, got {data!r:.60}")
-    stacked = task_data([(_reals(f"data[{t}][0]", X), _reals(f"data[{t}][1]", y)) for t, (X, y) in enumerate(rows)])
+    stacked = task_data(rows)
     return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c71
+# %% ../nbs/07_safe_lmc.ipynb #c70
 def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     """The same data with the plant's points as points of the domain; a ValueError if they are none."""
     X = seeds.X.copy()
@@ -623,7 +628,7 @@ def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     return replace(seeds, X=X)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c72
+# %% ../nbs/07_safe_lmc.ipynb #c71
 def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
     """The data at the start: points of the domain, inside the limits."""
     seeds = _stack(data, n_tasks, domain.d)
@@ -638,12 +643,12 @@ def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c75
+# %% ../nbs/07_safe_lmc.ipynb #c74
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c76
+# %% ../nbs/07_safe_lmc.ipynb #c75
 def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
     """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
@@ -656,7 +661,7 @@ def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about:
     return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c79
+# %% ../nbs/07_safe_lmc.ipynb #c78
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -664,6 +669,22 @@ class Verdict:
     ok: NDArray[np.bool_]
     value: Array
     score: Array
+
+    def __getitem__(self, rows: Any) -> Verdict:
+        """The verdict on some of the points."""
+        return Verdict(self.ok[rows], self.value[rows], self.score[rows])
+
+    def joined(self, other: Verdict) -> Verdict:
+        """The verdict on these points and those of another."""
+        pairs = zip((self.ok, self.value, self.score), (other.ok, other.value, other.score), strict=True)
+        return Verdict(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def best(self) -> int:
+        """The certified point of largest score."""
+        if not self.ok.any():
+            raise ValueError(f"none of {len(self.ok)} points is certified, so none of them is the best")
+        return int(np.argmax(np.where(self.ok, self.score, -np.inf)))
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c80
@@ -744,7 +765,8 @@ class Certificate:
     unknown_scale : bool
         Does it take the output scale as unknown?
     by_correlations : bool
-        Does it hold for a set of correlations? A sample of a Markov chain is no such set: then nothing is stated.
+        Does it hold for a set of correlations, which may miss the truth with probability rho? A sample of a Markov
+        chain is no such set: then nothing is stated.
     scaling : RobustScaling or None
         The numbers of the last round, if it has such.
 
@@ -772,12 +794,17 @@ class Certificate:
         """Refuse a model that this rule cannot serve, before a campaign starts."""
 
     def fresh(self) -> Certificate:
-        """A copy for a new campaign; a certificate that remembers rounds forgets them here."""
-        return deepcopy(self)
+        """A copy for a new campaign, which knows nothing of earlier rounds."""
+        copy = deepcopy(self)
+        copy.forget()
+        return copy
+
+    def forget(self) -> None:
+        """Forget earlier rounds; a certificate that remembers them says here what that is."""
 
     def stated(self, delta: float, rho: float) -> float | None:
         """The probability that the whole campaign stays safe, or None if nothing is stated."""
-        return (1 - delta) * (1 - rho) if self.proved else None
+        return max(1 - delta - rho * self.by_correlations, 0.0) if self.proved else None
 
     def unproved(self) -> Certificate:
         """This object, stating nothing from now on."""
@@ -818,10 +845,6 @@ class RiskCertificate(Certificate):
         c = now.record
         return risk_certificate(now.belief, c.limits, c.main_task, c.alpha, now.kappa)
 
-    def stated(self, delta: float, rho: float) -> float | None:
-        """No set of correlations is involved."""
-        return 1 - delta if self.proved else None
-
     def text(self, value: float | None, record: SafeRecord) -> str:
         """The probability, and what was allowed."""
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
@@ -839,21 +862,37 @@ def theorem_band(reference: Band, multiplier: float) -> Band:
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c94
-def set_band(family: Any, beta: float, sharp: bool) -> Band:
-    """(lower, upper) over all matrices, entry 0 being the reference: by the sharper scalar, or as an envelope."""
+def envelope_band(moments: Band, beta: float) -> Band:
+    """(lower, upper) over all matrices, from their moments (S, s)."""
 
     def band(X: Array, task: int) -> tuple[Array, Array]:
-        mean, var = family.moments(X, task)
+        mean, var = moments(X, task)
         half = np.sqrt(beta * var)
-        if not sharp:
-            return (mean - half).min(0), (mean + half).max(0)
-        reach = points_scalar(mean, var, beta) * np.sqrt(var[0])
+        return (mean - half).min(0), (mean + half).max(0)
+
+    return band
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c95
+def sharp_band(moments: Band, beta: float, points: Array) -> Band:
+    """(lower, upper) around the reference, entry 0 of the moments (S, s), by the sharper scalar of the points.
+
+    At a point that needs a larger one, that one is taken: what is said of a point does not depend on its company.
+    """
+    scalar: dict[int, float] = {}
+
+    def band(X: Array, task: int) -> tuple[Array, Array]:
+        if task not in scalar:
+            scalar[task] = points_scalar(*moments(points, task), beta)
+        mean, var = moments(X, task)
+        own = (np.abs(mean - mean[0]) + np.sqrt(beta * var)).max(0)
+        reach = np.maximum(own, scalar[task] * np.sqrt(var[0]))
         return mean[0] - reach, mean[0] + reach
 
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c96
+# %% ../nbs/07_safe_lmc.ipynb #c97
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -868,7 +907,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c100
+# %% ../nbs/07_safe_lmc.ipynb #c101
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -904,8 +943,19 @@ class CorrelationSet:
         """Which draws of a chain (J, H, u, u) count: all."""
         return Sigmas
 
+    def forget(self) -> None:
+        """Everything is possible again, and no reference is kept."""
+        self.last, self.kept = (-1.0, 1.0), None
 
-# %% ../nbs/07_safe_lmc.ipynb #c104
+
+# %% ../nbs/07_safe_lmc.ipynb #c105
+def spread_values(lo: float, hi: float, n: int = 41) -> Array:
+    """Values of a correlation from lo to hi, equally spaced in artanh r."""
+    ends = np.arctanh(np.clip([lo, hi], -1 + 1e-12, 1 - 1e-12))
+    return np.clip(np.tanh(np.linspace(*ends, n)), lo, hi)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c106
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -922,11 +972,11 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
         return Sigmas, Sigmas[smallest_bound(model.kernels, Sigmas, now.record.data, now.noise_var, now.beta)[0]]
     lo, hi = which.interval(p, now.record)
     r_ref = which.reference(lo, hi)
-    stack = with_correlation(model.base, np.r_[r_ref, np.linspace(lo, hi, 41)], model.unknown[0])
+    stack = with_correlation(model.base, np.r_[r_ref, spread_values(lo, hi)], model.unknown[0])
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c107
+# %% ../nbs/07_safe_lmc.ipynb #c112
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -951,7 +1001,7 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c108
+# %% ../nbs/07_safe_lmc.ipynb #c113
 def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> Band:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
@@ -965,7 +1015,7 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
     return moments
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c111
+# %% ../nbs/07_safe_lmc.ipynb #c116
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -975,7 +1025,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c113
+# %% ../nbs/07_safe_lmc.ipynb #c118
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -986,13 +1036,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c115
+# %% ../nbs/07_safe_lmc.ipynb #c120
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c116
+# %% ../nbs/07_safe_lmc.ipynb #c121
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -1004,7 +1054,7 @@ class TheoremCertificate(Certificate):
     multiplier : function
         The band's multiplier from the numbers of `robust_scaling`.
     acquisition : function, optional
-        The multiplier of the acquisition, if it is to be another one.
+        The multiplier of the acquisition from the situation, if it is to be another one.
     name : str
     proved : bool
         False if this is not the theorem's band: then no probability is stated.
@@ -1016,7 +1066,7 @@ class TheoremCertificate(Certificate):
 
     correlations: CorrelationSet = field(default_factory=lambda: CorrelationSet("credible"))
     multiplier: Callable[[RobustScaling], float] = full_multiplier
-    acquisition: Callable[[RobustScaling], float] | None = None
+    acquisition: Callable[[Situation], float] | None = None
     name: str = "theorem"
     proved: bool = True
     by_correlations = True
@@ -1031,19 +1081,20 @@ class TheoremCertificate(Certificate):
         factor = self.multiplier(self.scaling)
         self.scaling = replace(self.scaling, psi=between_points(now, ref[None], factor**2))
         moments = self.reference.moments(now, ref)
-        reward = theorem_band(moments, self.acquisition(self.scaling)) if self.acquisition else None
+        reward = theorem_band(moments, self.acquisition(now)) if self.acquisition else None
         return band_judge(theorem_band(moments, factor), now, self.scaling.psi, reward)
 
     def check(self, model: Model) -> None:
         """The reference is inverted, so known matrices must not be singular."""
         _as_reference("correlation", model.base, *model.base.shape[:2])
 
-    def fresh(self) -> TheoremCertificate:
-        """The same rule, with nothing remembered."""
-        return replace(self, correlations=replace(self.correlations))
+    def forget(self) -> None:
+        """Nothing is known of earlier rounds."""
+        self.correlations.forget()
+        self.reference, self.scaling = _Reference(), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c119
+# %% ../nbs/07_safe_lmc.ipynb #c124
 @dataclass
 class _OverSet(Certificate):
     """A band from all possible matrices at every point."""
@@ -1051,34 +1102,46 @@ class _OverSet(Certificate):
     correlations: CorrelationSet = field(default_factory=CorrelationSet)
     proved: bool = True
     by_correlations = True
-    sharp = True
+
+    def band(self, moments: Band, now: Situation) -> Band:
+        """The band from the moments (S, s) of all matrices, the reference first."""
+        raise NotImplementedError
 
     def judge(self, now: Situation) -> Judge:
-        """The band of this round, see `set_band`."""
+        """The band of this round."""
         Sigmas, ref = possible_matrices(self.correlations, now)
         stack = np.concatenate([ref[None], Sigmas])
         family = lmc_family(now.kernels, stack, now.record.data, now.noise_var, now.belief.carried[0])
-        return band_judge(set_band(family, now.beta, self.sharp), now, between_points(now, Sigmas, now.beta))
+        band = self.band(LastMoments(family.moments), now)
+        return band_judge(band, now, between_points(now, Sigmas, now.beta))
 
-    def fresh(self) -> Certificate:
-        """The same rule, with nothing remembered."""
-        return replace(self, correlations=replace(self.correlations))
+    def forget(self) -> None:
+        """Nothing is known of earlier rounds."""
+        self.correlations.forget()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c120
+# %% ../nbs/07_safe_lmc.ipynb #c125
 class SharpCertificate(_OverSet):
-    """One band around a reference, with the smallest scalar that serves at the points that are judged."""
+    """One band around a reference, with the smallest scalar that serves at the candidates."""
 
     name = "sharp"
+
+    def band(self, moments: Band, now: Situation) -> Band:
+        """See `sharp_band`."""
+        return sharp_band(moments, now.beta, now.candidates)
 
 
 class EnvelopeCertificate(_OverSet):
     """The union of the bands of all possible matrices."""
 
-    name, sharp = "envelope", False
+    name = "envelope"
+
+    def band(self, moments: Band, now: Situation) -> Band:
+        """See `envelope_band`."""
+        return envelope_band(moments, now.beta)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c123
+# %% ../nbs/07_safe_lmc.ipynb #c128
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1089,7 +1152,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c124
+# %% ../nbs/07_safe_lmc.ipynb #c129
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -1107,12 +1170,8 @@ class SingleTaskCertificate(Certificate):
                 psi = max(psi or 0.0, between_points(now, variance[None], now.beta, own) or 0.0)
         return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
 
-    def stated(self, delta: float, rho: float) -> float | None:
-        """No set of correlations is involved."""
-        return 1 - delta if self.proved else None
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c125
+# %% ../nbs/07_safe_lmc.ipynb #c130
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1141,9 +1200,10 @@ class OrSingleTask(Certificate):
             return single
         return either(multi, single)
 
-    def fresh(self) -> OrSingleTask:
-        """Both afresh."""
-        return OrSingleTask(self.multi.fresh(), self.single.fresh())
+    def forget(self) -> None:
+        """Both forget."""
+        self.multi.forget()
+        self.single.forget()
 
     def stated(self, delta: float, rho: float) -> float | None:
         """Both bands are in the budget; nothing is stated unless both state something."""
@@ -1156,14 +1216,8 @@ class OrSingleTask(Certificate):
         self.single.unproved()
         return super().unproved()
 
-    def text(self, value: float | None, record: SafeRecord) -> str:
-        """In the words of the multi-task certificate, if the statement is one of both."""
-        if self.stated(record.delta, record.rho) is None:
-            return super().text(value, record)
-        return self.multi.text(value, record)
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c129
+# %% ../nbs/07_safe_lmc.ipynb #c134
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1173,7 +1227,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c135
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1181,7 +1235,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c131
+# %% ../nbs/07_safe_lmc.ipynb #c136
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1198,13 +1252,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c132
+# %% ../nbs/07_safe_lmc.ipynb #c137
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c139
+# %% ../nbs/07_safe_lmc.ipynb #c144
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1213,33 +1267,34 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c140
+# %% ../nbs/07_safe_lmc.ipynb #c145
 def search_box(
-    judge: Judge, start: Array, bounds: Array, rng: np.random.Generator, rounds: int = 8
-) -> tuple[Array, Verdict] | None:
-    """The best certified point found from the candidates `start`, or None if none is certified."""
-    X, verdict = start, judge(start)
+    judge: Judge, X: Array, verdict: Verdict, bounds: Array, rng: np.random.Generator, rounds: int = 8
+) -> tuple[Array, Verdict]:
+    """The best certified point found from candidates X with their verdict, and the verdict on it.
+
+    Raises
+    ------
+    ValueError
+        If none of the candidates is certified.
+    """
+    if not verdict.ok.any():
+        raise ValueError(f"none of {len(X)} candidates is certified, there is nothing to search from")
     for width in 0.1 * 0.5 ** np.arange(rounds):
         keep = np.flatnonzero(verdict.ok)
-        if not len(keep):
-            return None
         best = keep[np.argsort(-verdict.score[keep], kind="stable")[:12]]
-        X = np.concatenate([X[best], clouds(X[best], [width], 12, bounds, rng)])
-        verdict = judge(X)
-    if not verdict.ok.any():
-        return None
-    top = int(np.argmax(np.where(verdict.ok, verdict.score, -np.inf)))
-    one = slice(top, top + 1)
-    return X[top], Verdict(verdict.ok[one], verdict.value[one], verdict.score[one])
+        around = clouds(X[best], [width], 12, bounds, rng)
+        X, verdict = np.concatenate([X[best], around]), verdict[best].joined(judge(around))
+    top = verdict.best
+    return X[top], verdict[top : top + 1]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c144
+# %% ../nbs/07_safe_lmc.ipynb #c149
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
     def __init__(self, domain: Any, rng: np.random.Generator):
         self.X, self.rng = domain.X, rng
-        self.n_points = float(len(self.X))
 
     def sample(self, size: int) -> Array:
         """All candidates, or 4096 of a long list."""
@@ -1255,22 +1310,20 @@ class ListSearch:
 
     def best(self, judge: Judge, X: Array, verdict: Verdict | None = None) -> tuple[Array, float]:
         """The certified candidate of largest score, and its value."""
-        v = verdict or judge(X)
-        best = int(np.argmax(np.where(v.ok, v.score, -np.inf)))
-        return X[best], float(v.value[best])
+        v = judge(X) if verdict is None else verdict
+        return X[v.best], float(v.value[v.best])
 
     def share(self, ok: NDArray[np.bool_]) -> float:
         """Certified part of the candidates."""
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c145
+# %% ../nbs/07_safe_lmc.ipynb #c150
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
-    def __init__(self, domain: Any, rng: np.random.Generator, tau: float):
+    def __init__(self, domain: Any, rng: np.random.Generator):
         self.domain, self.rng = domain, rng
-        self.n_points = grid_points(domain.bounds, tau)
 
     def sample(self, size: int) -> Array:
         """Sobol points."""
@@ -1289,33 +1342,38 @@ class BoxSearch:
 
     def best(self, judge: Judge, X: Array, verdict: Verdict | None = None) -> tuple[Array, float]:
         """A certified point of large score, and its value."""
-        found = search_box(judge, X, self.domain.bounds, self.rng)
-        if found is None:
-            raise ArithmeticError("a certified point was lost in the search; the posterior is numerically unstable")
-        return found[0], float(found[1].value[0])
+        first = judge(X) if verdict is None else verdict
+        x, v = search_box(judge, X, first, self.domain.bounds, self.rng)
+        return x, float(v.value[0])
 
     def share(self, ok: NDArray[np.bool_]) -> float:
         """Certified part of the uniform sample."""
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c146
+# %% ../nbs/07_safe_lmc.ipynb #c151
 _Search = ListSearch | BoxSearch
 
 
-def _as_search(domain: Any, rng: np.random.Generator, tau: float) -> _Search:
+def _as_search(domain: Any, rng: np.random.Generator) -> _Search:
     """The search that goes with a domain."""
-    return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng, tau)
+    return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c149
+# %% ../nbs/07_safe_lmc.ipynb #c153
+def points_counted(domain: Any, tau: float) -> float:
+    """Number of candidates of a list, or of points of a mesh of a box."""
+    return float(len(domain.X)) if hasattr(domain, "X") else grid_points(domain.bounds, tau)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c156
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
     def sd(X: Array) -> Array:
         return mixture(now.belief, X, now.record.main_task)[1]
 
-    X, known = now.candidates, 2 * np.sqrt(now.noise_var)
+    X, known = now.candidates, 2 * now.belief.noise_std
     if not verdict.ok.any():
         now.note("no point is certified: the best safe point is repeated")
         return _best_safe_run(now.record), None
@@ -1324,12 +1382,12 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
         now.note("the safe set cannot grow: every certified point is known to within the noise")
     x, value = search.best(judge, X, verdict)
     if grows and sd(x[None])[0] <= known:
-        x, value = search.best(lambda Z: replace(judge(Z), score=sd(Z)), X)
+        x, value = search.best(lambda Z: replace(judge(Z), score=sd(Z)), X, replace(verdict, score=sd(X)))
         now.note("the best certified point is known; this one is to expand the safe set")
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c152
+# %% ../nbs/07_safe_lmc.ipynb #c159
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1339,7 +1397,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c154
+# %% ../nbs/07_safe_lmc.ipynb #c161
 def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1350,7 +1408,7 @@ def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, 
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c155
+# %% ../nbs/07_safe_lmc.ipynb #c162
 def _free_run(
     record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
 ) -> Proposal:
@@ -1365,7 +1423,7 @@ def _free_run(
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c158
+# %% ../nbs/07_safe_lmc.ipynb #c165
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1377,11 +1435,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c160
+# %% ../nbs/07_safe_lmc.ipynb #c167
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c161
+# %% ../nbs/07_safe_lmc.ipynb #c168
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1396,13 +1454,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c162
+# %% ../nbs/07_safe_lmc.ipynb #c169
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c165
+# %% ../nbs/07_safe_lmc.ipynb #c172
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1414,7 +1472,10 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c168
+# %% ../nbs/07_safe_lmc.ipynb #c175
+_ALARM = 100.0
+
+
 class LengthscaleWatch:
     """The test of the lengthscale: the largest e-value so far, the multiple that raised the alarm, and the alarm."""
 
@@ -1432,9 +1493,9 @@ class LengthscaleWatch:
         mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
         logs = lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
         now = e_value(logs)
-        self.e_value = max(self.e_value, now)
-        if now >= 100:
-            self.multiple = MULTIPLES[int(np.argmax(logs))]
+        if now > self.e_value:
+            self.e_value = now
+            self.multiple = MULTIPLES[int(np.argmax(logs))] if now >= _ALARM else None
         if self.multiple is None:
             return []
         text = _alarm(self.e_value, self.multiple)
@@ -1444,7 +1505,7 @@ class LengthscaleWatch:
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c172
+# %% ../nbs/07_safe_lmc.ipynb #c179
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1456,7 +1517,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c173
+# %% ../nbs/07_safe_lmc.ipynb #c180
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1472,51 +1533,36 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c175
-def _read_kernels(name: str, given: Any) -> list[ScalarKernel]:
-    """Kernels, one a feature."""
-    kernels = list(given) if np.iterable(given) and not isinstance(given, ScalarKernel) else []
-    if not kernels or not all(isinstance(k, ScalarKernel) for k in kernels):
-        raise TypeError(f"{name} must be a list of scalar kernels, one a feature, got {given!r}")
-    return kernels
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c176
-def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any) -> list[Model]:
+# %% ../nbs/07_safe_lmc.ipynb #c182
+def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any, d: int) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
-    kernels = _read_kernels("kernels", given)
+    kernels = as_kernels("kernels", given, d)
     base, unknown = parse_correlation(correlation, len(kernels), n_tasks, variances)
     if isinstance(alternatives, ScalarKernel | str) or not np.iterable(alternatives):
         raise TypeError(f"alternatives must be a list of lists of kernels, got {alternatives!r}")
-    lists = [_read_kernels(f"alternatives[{i}]", ks) for i, ks in enumerate(alternatives)]
+    lists = [as_kernels(f"alternatives[{i}]", ks, d) for i, ks in enumerate(alternatives)]
     others = [(ks, *parse_correlation("lkj", len(ks), n_tasks, None)) for ks in lists]
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c179
-def _check_models(models: list[Model], rule: Certificate, domain: Any) -> list[Model]:
-    """The models, if the certificate can serve them on the domain."""
+# %% ../nbs/07_safe_lmc.ipynb #c185
+def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
+    """The models, if the certificate can serve them."""
     if len(models) > 1 and not rule.charges_risk:
         raise ValueError(
             "alternatives are weighed by the risk certificate only; a band is for one model, leave them out"
         )
     if len(models) > 1 and any(m.by_chain for m in models):
-        raise ValueError("alternatives need an evidence, which takes two tasks and one unknown correlation at most")
-    x = domain.X[:1] if hasattr(domain, "X") else domain.bounds[:, :1].T
-    for j, i, k in [(j, i, k) for j, m in enumerate(models) for i, k in enumerate(m.kernels)]:
-        try:
-            k(x)
-        except ValueError as error:
-            raise ValueError(f"{f'alternatives[{j - 1}]' if j else 'kernels'}[{i}]: {error}") from None
+        raise ValueError(_NO_EVIDENCE)
     rule.check(models[0])
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c182
+# %% ../nbs/07_safe_lmc.ipynb #c188
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c183
+# %% ../nbs/07_safe_lmc.ipynb #c189
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1527,7 +1573,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c184
+# %% ../nbs/07_safe_lmc.ipynb #c190
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1536,7 +1582,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c186
+# %% ../nbs/07_safe_lmc.ipynb #c192
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1563,7 +1609,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c189
+# %% ../nbs/07_safe_lmc.ipynb #c195
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1574,7 +1620,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c190
+# %% ../nbs/07_safe_lmc.ipynb #c196
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1589,7 +1635,7 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c193
+# %% ../nbs/07_safe_lmc.ipynb #c199
 _UNCERTIFIED = "own point, not certified"
 
 
@@ -1607,16 +1653,7 @@ def _price(
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c196
-def _probability(name: str, value: float) -> float:
-    """A number strictly between 0 and 1."""
-    number = _number(name, value, as_positive)
-    if not number < 1:
-        raise ValueError(f"{name} must be in (0, 1), got {number}")
-    return number
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c197
+# %% ../nbs/07_safe_lmc.ipynb #c202
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1625,44 +1662,33 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
         raise ValueError(f"psi={psi!r} and lipschitz={lipschitz!r}: give one of them, psi is computed from lipschitz")
     if hasattr(domain, "X"):
         raise ValueError(f"lipschitz={lipschitz!r}: there is nothing between the points of a list; leave it out")
-    return _number("lipschitz", lipschitz)
+    return as_nonnegative("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c198
+# %% ../nbs/07_safe_lmc.ipynb #c203
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
     """The numbers of a band: psi, or the Lipschitz constant; tau; a constant multiplier (squared)."""
     slope = _read_lipschitz(lipschitz, psi, domain)
-    given = (None if v is None else _number(name, v) for name, v in (("psi", psi), ("beta", beta)))
+    given = (None if v is None else as_nonnegative(name, v) for name, v in (("psi", psi), ("beta", beta)))
     known_psi, known_beta = given
-    return known_psi, slope, _number("tau", tau, as_positive), known_beta
+    return known_psi, slope, as_positive("tau", tau), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c199
-def _read_scale(scale: Any) -> tuple[float, float] | None:
-    """The inverse-gamma prior (a, b) of the output scale, or None."""
-    if scale is None:
-        return None
-    if not isinstance(scale, tuple | list | np.ndarray) or np.size(np.asarray(scale, dtype=object)) != 2:
-        raise ValueError(f"scale must be a pair (a, b) of positive numbers or None, got {scale!r}")
-    a, b = (_number("scale", v, as_positive) for v in scale)
-    return a, b
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c200
+# %% ../nbs/07_safe_lmc.ipynb #c204
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
-    noise, known = _number("noise_std", noise_std, as_positive), _read_scale(scale)
+    noise, known = as_positive("noise_std", noise_std), as_scale("scale", scale)
     if not 1 / np.sqrt(_LARGEST) <= noise <= np.sqrt(_LARGEST):
         raise ValueError(f"noise_std must be between 1e-50 and 1e50, so that it can be squared, got {noise:g}")
-    apart = _number("truncation", truncation)
+    apart = as_nonnegative("truncation", truncation)
     if not 1e-15 <= apart < 1:
         raise ValueError(f"truncation must be in [1e-15, 1), got {apart:g}")
-    return Prior(noise**2, known if unknown_scale else None, _number("eta", eta, as_positive), apart)
+    return Prior(noise**2, known if unknown_scale else None, as_positive("eta", eta), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c202
+# %% ../nbs/07_safe_lmc.ipynb #c206
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None
 ) -> tuple[Certificate, str | None]:
@@ -1673,18 +1699,18 @@ def _read_rule(
     return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c204
+# %% ../nbs/07_safe_lmc.ipynb #c208
 def _read_agreement(
     domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
 ) -> tuple[Any, ...]:
     """The fields of a `SafeRecord`, read and checked."""
-    main = _whole("main_task", main_task, n_tasks)
+    main = as_index("main_task", main_task, n_tasks)
     limits, rounds = parse_limits(thresholds, main, n_tasks), as_count("horizon", horizon)
-    failing, missing = _probability("delta", delta), _probability("rho", rho)
+    failing, missing = as_share("delta", delta), as_share("rho", rho)
     return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c206
+# %% ../nbs/07_safe_lmc.ipynb #c210
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1694,7 +1720,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c207
+# %% ../nbs/07_safe_lmc.ipynb #c211
 def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if hasattr(domain, "X"):
@@ -1704,7 +1730,7 @@ def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c210
+# %% ../nbs/07_safe_lmc.ipynb #c214
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1722,10 +1748,10 @@ class _Made(SafeRecord):
         self.lapses = _first_lapses(self.rule, self._beta, self.models[0])
         self.condition = _condition(self.domain, self.psi, self.lipschitz)
         self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
-        self.search = _as_search(self.domain, self.rng, self.tau)
+        self.search = _as_search(self.domain, self.rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c211
+# %% ../nbs/07_safe_lmc.ipynb #c215
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1760,16 +1786,16 @@ class _Parts(_Made):
     ):
         domain, n_tasks, self.rng = _as_domain(domain), as_count("n_tasks", n_tasks), as_generator(seed)
         self.rule, self.correlation_set = _read_rule(certificate, correlation_set, n_tasks, beta)
-        self.supplementary, self.kappa = _whole("supplementary", supplementary), _number("kappa", kappa)
+        self.supplementary, self.kappa = as_index("supplementary", supplementary), as_nonnegative("kappa", kappa)
         self.psi, self.lipschitz, self.tau, self._beta = _read_band(psi, lipschitz, tau, beta, domain)
         self.prior = _read_prior(noise_std, scale, eta, truncation, self.rule.unknown_scale)
-        models = _read_models(kernels, alternatives, correlation, n_tasks, variances)
-        self.models = _check_models(models, self.rule, domain)
+        models = _read_models(kernels, alternatives, correlation, n_tasks, variances, domain.d)
+        self.models = _check_models(models, self.rule)
         super().__init__(*_read_agreement(domain, thresholds, n_tasks, main_task, delta, rho, horizon, data))
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c213
+# %% ../nbs/07_safe_lmc.ipynb #c217
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1784,7 +1810,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c215
+# %% ../nbs/07_safe_lmc.ipynb #c219
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1801,7 +1827,7 @@ class _Readings(_Parts):
     @property
     def n_points(self) -> float:
         """Number of points that a band is stated for."""
-        return self.search.n_points
+        return points_counted(self.domain, self.tau)
 
     @property
     def belief(self) -> Belief:
@@ -1841,12 +1867,12 @@ class _Readings(_Parts):
 
     def predict(self, X: ArrayLike, task: int | None = None) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of one task (default: main), correlations averaged over."""
-        known = self.main_task if task is None else _whole("task", task, self.n_tasks)
+        known = self.main_task if task is None else as_index("task", task, self.n_tasks)
         with _noise_named(self.prior):
-            return mixture(self.belief, as_points("X", _reals("X", X), self.domain.d), known)
+            return mixture(self.belief, as_points("X", X, self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c217
+# %% ../nbs/07_safe_lmc.ipynb #c221
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1877,7 +1903,7 @@ class _Rounds(_Readings):
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c218
+# %% ../nbs/07_safe_lmc.ipynb #c222
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
@@ -1971,11 +1997,12 @@ class SafeMTBO(_Rounds):
         if plant and not self._asked:
             for t in self.limits:
                 _check_seeds(self.limits, t, point[None], np.array([values[t]]))
+        fraction = self._fraction if plant and self._pending and self._pending.task == self.main_task else None
         risk, note = 0.0, "" if self._asked else "seed"
         if plant and self._asked:
             with _noise_named(self.prior):
                 risk, note = _price(self, point, self._pending, self.rule, self._now)
-        broken = _record_run(self, point, values, risk=risk, fraction=self._fraction, note=note)
+        broken = _record_run(self, point, values, risk=risk, fraction=fraction, note=note)
         if self._asked:
             self._count(plant, note)
         self._pending = None
@@ -1985,7 +2012,7 @@ class SafeMTBO(_Rounds):
     def __repr__(self) -> str:
         budget = f"risk spent {self.spent:.3g} of {self.delta:g}, " if self.rule.charges_risk else ""
         part = "" if self._fraction is None else f"{self._fraction:.0%} certified, "
-        alarm = "" if self.e_value < 100 else ", THE DATA SPEAK AGAINST THE MODEL"
+        alarm = "" if self.better_lengthscale is None else ", THE DATA SPEAK AGAINST THE MODEL"
         return (
             f"{type(self).__name__}({self.certificate}: round {self.round} of {self.horizon}, {budget}{part}"
             f"{self.history.violations} runs outside the limits{alarm})"

@@ -290,11 +290,6 @@ def _widths(bounds: Any) -> Array:
     return np.asarray(box[:, 1] - box[:, 0])
 
 
-def _share(name: str, delta: Any, events: int) -> float:
-    """A probability in (0, 1), divided among some events."""
-    return as_share(name, delta) / events
-
-
 # %% ../nbs/07b_scaling.ipynb #c45
 def lipschitz_constant(
     kernels: Sequence[ScalarKernel],
@@ -347,7 +342,7 @@ def lipschitz_constant(
     scale = _slope_scale(kernels, matrices)
     if norm is not None:
         return as_nonnegative("norm", norm) * scale
-    widths, each = _widths(bounds), _share("delta", delta, len(scale))
+    widths, each = _widths(bounds), as_share("delta", delta) / len(scale)
     shortest = _lengthscales(kernels, len(widths)).min(0)
     grids = [np.maximum(np.ceil(2.0**j * widths / shortest), 1.0) for j in range(14)]
     return np.asarray(np.min([_chain(kernels, matrices, cells, widths, each) for cells in grids], axis=0))

@@ -67,7 +67,10 @@ def test_a_picture_of_three(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["", "nothing", "demo --trials 0", "demo --rounds x", "demo --seed -1", "demo --problems nowhere", "demo --jobs 0"],
+    [
+        *("", "nothing", "demo --trials 0", "demo --rounds x", "demo --seed -1", "demo --problems nowhere"),
+        *("demo --jobs 0", "safe safe2 --trials 21", "safe safe2 --trials 0", "safe nowhere"),
+    ],
 )
 def test_wrong_arguments_are_usage_errors(line, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -110,3 +110,16 @@ def test_version_is_the_one_of_settings():
     line = next(line for line in (ROOT / "settings.ini").read_text().splitlines() if line.startswith("version"))
     assert line.partition("=")[2].strip() == mtbo_nb.__version__
     assert f"version: {mtbo_nb.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_readme_prints_what_it_says():
+    """Every python block is run; where a text block follows, it is the repr of the last expression."""
+    text, scope = (ROOT / "README.md").read_text(), {}
+    blocks = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, flags=re.DOTALL)
+    assert len(blocks) > 4 and sum(bool(said) for _, said in blocks) > 3
+    for code, said in blocks:
+        *lines, last = ast.parse(code).body
+        exec(compile(ast.Module(lines if said else [*lines, last], []), "README", "exec"), scope)
+        if said:
+            got = repr(eval(compile(ast.Expression(last.value), "README", "eval"), scope))
+            assert re.sub(r"\s+", " ", got) == re.sub(r"\s+", " ", said.strip())
