@@ -106,6 +106,8 @@ from mtbo_nb.kernels import (
     as_real,
 )
 from .mtkb import _as_domain, as_generator
+
+# %% ../nbs/07_safe_lmc.ipynb #c4
 from mtbo_nb.scaling import (
     CarriedPosterior,
     RobustScaling,
@@ -123,7 +125,7 @@ Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c10
+# %% ../nbs/07_safe_lmc.ipynb #c11
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     """Nodes and weights of the n-point Gauss rule of a discrete distribution, by the Lanczos recursion."""
     q = np.sqrt(mass / mass.sum())
@@ -142,7 +144,7 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     return nodes, vectors[0] ** 2
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c13
+# %% ../nbs/07_safe_lmc.ipynb #c14
 @dataclass(frozen=True)
 class Model:
     """Kernels, the known matrices (H, u, u), and the features whose correlations are unknown."""
@@ -157,7 +159,7 @@ class Model:
         return len(self.unknown) > 1 or (bool(self.unknown) and self.base.shape[-1] > 2)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c14
+# %% ../nbs/07_safe_lmc.ipynb #c15
 @dataclass(frozen=True)
 class Prior:
     """Noise, output scale (a, b) or None, LKJ parameter and truncation, and how many nodes to keep."""
@@ -169,7 +171,7 @@ class Prior:
     nodes: int = 16
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c15
+# %% ../nbs/07_safe_lmc.ipynb #c16
 @dataclass(frozen=True)
 class Nodes:
     """Matrices (J, H, u, u) with weights (J,), the log evidence of the model, and the correlation's posterior.
@@ -185,20 +187,20 @@ class Nodes:
     drawn_at: Array | None = None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c16
+# %% ../nbs/07_safe_lmc.ipynb #c17
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
     family = lmc_family(model.kernels, Sigmas, data, prior.noise_var)
     return log_evidence(family.logdet, family.quad, len(data), prior.scale)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c17
+# %% ../nbs/07_safe_lmc.ipynb #c18
 def _given(model: Model, prior: Prior) -> dict[str, Any]:
     """What both ways to a posterior of the correlation are told."""
     return {"base": model.base, "eta": prior.eta, "truncation": prior.truncation, "scale": prior.scale}
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c18
+# %% ../nbs/07_safe_lmc.ipynb #c19
 def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None = None) -> Nodes:
     """Posterior nodes of one model: quadrature for one unknown correlation of two tasks, else a Markov chain."""
     if not model.unknown:
@@ -212,7 +214,7 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c20
+# %% ../nbs/07_safe_lmc.ipynb #c21
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
     if before is not None and before.drawn_at is not None:
@@ -226,7 +228,7 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c21
+# %% ../nbs/07_safe_lmc.ipynb #c22
 _NO_EVIDENCE = "alternatives need an evidence, which takes two tasks and one unknown correlation at most"
 
 
@@ -239,7 +241,7 @@ def _model_evidence(evidence: list[float | None]) -> Array:
     return np.array(evidence, dtype=float)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c23
+# %% ../nbs/07_safe_lmc.ipynb #c24
 class LastMoments:
     """The same moments as the function's, remembered for the last array of points."""
 
@@ -256,7 +258,7 @@ class LastMoments:
         return self.known[task]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c24
+# %% ../nbs/07_safe_lmc.ipynb #c25
 class Belief:
     """The posterior of f as a weighted sum of nodes, over all models."""
 
@@ -298,7 +300,7 @@ class Belief:
         return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c25
+# %% ../nbs/07_safe_lmc.ipynb #c26
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
@@ -307,7 +309,7 @@ def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     return centre, np.sqrt(belief.weights @ (spread * sd**2 + (mean - centre) ** 2))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c26
+# %% ../nbs/07_safe_lmc.ipynb #c27
 def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, float]]) -> Array:
     """Posterior probability that some constrained task is outside its limits at X (sum over tasks), shape (s,)."""
     total = np.zeros(len(X))
@@ -317,7 +319,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
     return np.minimum(total, 1.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c34
+# %% ../nbs/07_safe_lmc.ipynb #c35
 _LARGEST = 1e100
 
 
@@ -328,11 +330,11 @@ def _squarable(name: str, values: Array) -> Array:
     return values
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c37
+# %% ../nbs/07_safe_lmc.ipynb #c38
 _Limits = dict[int, tuple[float, float]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c38
+# %% ../nbs/07_safe_lmc.ipynb #c39
 def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
@@ -342,7 +344,7 @@ def _end(name: str, value: Any, missing: float) -> float:
     return float(as_real(name, value).item())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c39
+# %% ../nbs/07_safe_lmc.ipynb #c40
 def _limit(task: int, value: Any) -> tuple[float, float]:
     """(lower, upper) of one task, infinite where there is no limit."""
     name = f"thresholds[{task}]"
@@ -354,7 +356,7 @@ def _limit(task: int, value: Any) -> tuple[float, float]:
     return lo, hi
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c40
+# %% ../nbs/07_safe_lmc.ipynb #c41
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
@@ -368,14 +370,14 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c42
+# %% ../nbs/07_safe_lmc.ipynb #c43
 def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
     """Is a value of this task outside its limits?"""
     lo, hi = limits.get(task, (-np.inf, np.inf))
     return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c43
+# %% ../nbs/07_safe_lmc.ipynb #c44
 def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
     """A seed is a point known to be safe; one that was measured outside the limits is refused."""
     bad = _outside(limits, task, y)
@@ -386,7 +388,7 @@ def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c46
+# %% ../nbs/07_safe_lmc.ipynb #c47
 def _fixed(x: Array) -> Array:
     """A copy of a point (d,) that cannot be written to, now or later."""
     return np.frombuffer(np.asarray(x, dtype=float).tobytes())
@@ -397,7 +399,7 @@ def _short(x: Array) -> list[float]:
     return [float(f"{v:.4g}") for v in x]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c47
+# %% ../nbs/07_safe_lmc.ipynb #c48
 @dataclass(frozen=True)
 class Proposal:
     """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
@@ -419,7 +421,7 @@ class Proposal:
         return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c48
+# %% ../nbs/07_safe_lmc.ipynb #c49
 @dataclass(frozen=True)
 class Run:
     """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
@@ -440,14 +442,14 @@ class Run:
         object.__setattr__(self, "x", _fixed(self.x))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c50
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
     cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c51
 class SafeHistory(list[Run]):
     """The observations in their order, with a short repr and a table in a notebook."""
 
@@ -472,7 +474,7 @@ class SafeHistory(list[Run]):
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c53
+# %% ../nbs/07_safe_lmc.ipynb #c54
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -522,14 +524,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c56
+# %% ../nbs/07_safe_lmc.ipynb #c57
 def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
     """Which of the points X (s, d) are x (d,), to rounding."""
     size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
     return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c57
+# %% ../nbs/07_safe_lmc.ipynb #c58
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -537,13 +539,13 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c58
+# %% ../nbs/07_safe_lmc.ipynb #c59
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
     return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c59
+# %% ../nbs/07_safe_lmc.ipynb #c60
 def _best_safe_run(record: SafeRecord) -> Array:
     """The best point of the plant that was never measured outside the limits."""
     X, y = record.of(record.main_task)
@@ -558,7 +560,7 @@ def _best_safe_run(record: SafeRecord) -> Array:
     return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c62
+# %% ../nbs/07_safe_lmc.ipynb #c63
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
@@ -575,7 +577,7 @@ def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c64
+# %% ../nbs/07_safe_lmc.ipynb #c65
 def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     """The task of a number told without one."""
     if record.n_tasks == 1:
@@ -585,7 +587,7 @@ def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     return asked.task
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c65
+# %% ../nbs/07_safe_lmc.ipynb #c66
 def _read_observation(
     record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
@@ -604,7 +606,7 @@ def _read_observation(
     return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c69
+# %% ../nbs/07_safe_lmc.ipynb #c70
 def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     """The data at the start, task after task; nothing yet is fine."""
     if data is None or isinstance(data, TaskData):
@@ -616,7 +618,7 @@ def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c70
+# %% ../nbs/07_safe_lmc.ipynb #c71
 def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     """The same data with the plant's points as points of the domain; a ValueError if they are none."""
     X = seeds.X.copy()
@@ -628,7 +630,7 @@ def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     return replace(seeds, X=X)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c71
+# %% ../nbs/07_safe_lmc.ipynb #c72
 def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
     """The data at the start: points of the domain, inside the limits."""
     seeds = _stack(data, n_tasks, domain.d)
@@ -643,12 +645,12 @@ def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c74
+# %% ../nbs/07_safe_lmc.ipynb #c75
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c75
+# %% ../nbs/07_safe_lmc.ipynb #c76
 def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
     """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
@@ -661,7 +663,7 @@ def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about:
     return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c78
+# %% ../nbs/07_safe_lmc.ipynb #c79
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -687,12 +689,12 @@ class Verdict:
         return int(np.argmax(np.where(self.ok, self.score, -np.inf)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c80
+# %% ../nbs/07_safe_lmc.ipynb #c81
 Judge = Callable[[Array], Verdict]
 Band = Callable[[Array, int], tuple[Array, Array]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c82
+# %% ../nbs/07_safe_lmc.ipynb #c83
 def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> None:
     """An error that names the certificate if its verdict on n points cannot be used."""
     parts = (v.ok, v.value, v.score) if isinstance(v, Verdict) else ()
@@ -711,7 +713,7 @@ def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> No
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c83
+# %% ../nbs/07_safe_lmc.ipynb #c84
 def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     """The same judge, its verdicts checked."""
 
@@ -723,7 +725,7 @@ def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     return checked
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c84
+# %% ../nbs/07_safe_lmc.ipynb #c85
 @dataclass(frozen=True)
 class Situation:
     """What a certificate may look at before a run of the plant."""
@@ -750,7 +752,7 @@ class Situation:
         return self.belief.parts[0].model.kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c86
+# %% ../nbs/07_safe_lmc.ipynb #c87
 class Certificate:
     """A rule that certifies points. Subclasses give `name` and `judge`.
 
@@ -819,7 +821,7 @@ class Certificate:
         return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c88
+# %% ../nbs/07_safe_lmc.ipynb #c89
 def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
     """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
 
@@ -831,7 +833,7 @@ def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: flo
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c89
+# %% ../nbs/07_safe_lmc.ipynb #c90
 class RiskCertificate(Certificate):
     """The posterior probability that the point is unsafe is within what the next run may risk."""
 
@@ -850,7 +852,7 @@ class RiskCertificate(Certificate):
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c93
+# %% ../nbs/07_safe_lmc.ipynb #c94
 def theorem_band(reference: Band, multiplier: float) -> Band:
     """(lower, upper) from the reference's moments and one multiplier."""
 
@@ -861,7 +863,7 @@ def theorem_band(reference: Band, multiplier: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c94
+# %% ../nbs/07_safe_lmc.ipynb #c95
 def envelope_band(moments: Band, beta: float) -> Band:
     """(lower, upper) over all matrices, from their moments (S, s)."""
 
@@ -873,7 +875,7 @@ def envelope_band(moments: Band, beta: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c95
+# %% ../nbs/07_safe_lmc.ipynb #c96
 def sharp_band(moments: Band, beta: float, points: Array) -> Band:
     """(lower, upper) around the reference, entry 0 of the moments (S, s), by the sharper scalar of the points.
 
@@ -892,7 +894,7 @@ def sharp_band(moments: Band, beta: float, points: Array) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c97
+# %% ../nbs/07_safe_lmc.ipynb #c98
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -907,7 +909,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c101
+# %% ../nbs/07_safe_lmc.ipynb #c102
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -948,14 +950,14 @@ class CorrelationSet:
         self.last, self.kept = (-1.0, 1.0), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c105
+# %% ../nbs/07_safe_lmc.ipynb #c106
 def spread_values(lo: float, hi: float, n: int = 41) -> Array:
     """Values of a correlation from lo to hi, equally spaced in artanh r."""
-    ends = np.arctanh(np.clip([lo, hi], -1 + 1e-12, 1 - 1e-12))
-    return np.clip(np.tanh(np.linspace(*ends, n)), lo, hi)
+    first, last = np.arctanh(np.clip([lo, hi], -1 + 1e-12, 1 - 1e-12))
+    return np.clip(np.tanh(np.linspace(first, last, n)), lo, hi)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c106
+# %% ../nbs/07_safe_lmc.ipynb #c107
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -976,7 +978,7 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c112
+# %% ../nbs/07_safe_lmc.ipynb #c113
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -1001,7 +1003,7 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c113
+# %% ../nbs/07_safe_lmc.ipynb #c114
 def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> Band:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
@@ -1015,7 +1017,7 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
     return moments
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c116
+# %% ../nbs/07_safe_lmc.ipynb #c117
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -1025,7 +1027,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c118
+# %% ../nbs/07_safe_lmc.ipynb #c119
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -1036,13 +1038,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c120
+# %% ../nbs/07_safe_lmc.ipynb #c121
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c121
+# %% ../nbs/07_safe_lmc.ipynb #c122
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -1094,7 +1096,7 @@ class TheoremCertificate(Certificate):
         self.reference, self.scaling = _Reference(), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c124
+# %% ../nbs/07_safe_lmc.ipynb #c125
 @dataclass
 class _OverSet(Certificate):
     """A band from all possible matrices at every point."""
@@ -1120,7 +1122,7 @@ class _OverSet(Certificate):
         self.correlations.forget()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c125
+# %% ../nbs/07_safe_lmc.ipynb #c126
 class SharpCertificate(_OverSet):
     """One band around a reference, with the smallest scalar that serves at the candidates."""
 
@@ -1141,7 +1143,7 @@ class EnvelopeCertificate(_OverSet):
         return envelope_band(moments, now.beta)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c128
+# %% ../nbs/07_safe_lmc.ipynb #c129
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1152,7 +1154,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c129
+# %% ../nbs/07_safe_lmc.ipynb #c130
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -1171,7 +1173,7 @@ class SingleTaskCertificate(Certificate):
         return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c131
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1217,7 +1219,7 @@ class OrSingleTask(Certificate):
         return super().unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c134
+# %% ../nbs/07_safe_lmc.ipynb #c135
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1227,7 +1229,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c135
+# %% ../nbs/07_safe_lmc.ipynb #c136
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1235,7 +1237,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c136
+# %% ../nbs/07_safe_lmc.ipynb #c137
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1252,13 +1254,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c137
+# %% ../nbs/07_safe_lmc.ipynb #c138
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c144
+# %% ../nbs/07_safe_lmc.ipynb #c145
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1267,7 +1269,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c145
+# %% ../nbs/07_safe_lmc.ipynb #c146
 def search_box(
     judge: Judge, X: Array, verdict: Verdict, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict]:
@@ -1289,7 +1291,7 @@ def search_box(
     return X[top], verdict[top : top + 1]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c149
+# %% ../nbs/07_safe_lmc.ipynb #c150
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1318,7 +1320,7 @@ class ListSearch:
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c150
+# %% ../nbs/07_safe_lmc.ipynb #c151
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1351,7 +1353,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c151
+# %% ../nbs/07_safe_lmc.ipynb #c152
 _Search = ListSearch | BoxSearch
 
 
@@ -1360,13 +1362,13 @@ def _as_search(domain: Any, rng: np.random.Generator) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c153
+# %% ../nbs/07_safe_lmc.ipynb #c154
 def points_counted(domain: Any, tau: float) -> float:
     """Number of candidates of a list, or of points of a mesh of a box."""
     return float(len(domain.X)) if hasattr(domain, "X") else grid_points(domain.bounds, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c156
+# %% ../nbs/07_safe_lmc.ipynb #c157
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1387,7 +1389,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c159
+# %% ../nbs/07_safe_lmc.ipynb #c160
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1397,7 +1399,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c161
+# %% ../nbs/07_safe_lmc.ipynb #c162
 def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1408,7 +1410,7 @@ def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, 
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c162
+# %% ../nbs/07_safe_lmc.ipynb #c163
 def _free_run(
     record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
 ) -> Proposal:
@@ -1423,7 +1425,7 @@ def _free_run(
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c165
+# %% ../nbs/07_safe_lmc.ipynb #c166
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1435,11 +1437,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c167
+# %% ../nbs/07_safe_lmc.ipynb #c168
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c168
+# %% ../nbs/07_safe_lmc.ipynb #c169
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1454,13 +1456,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c169
+# %% ../nbs/07_safe_lmc.ipynb #c170
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c172
+# %% ../nbs/07_safe_lmc.ipynb #c173
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1472,7 +1474,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c175
+# %% ../nbs/07_safe_lmc.ipynb #c176
 _ALARM = 100.0
 
 
@@ -1505,7 +1507,7 @@ class LengthscaleWatch:
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c179
+# %% ../nbs/07_safe_lmc.ipynb #c180
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1517,7 +1519,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c180
+# %% ../nbs/07_safe_lmc.ipynb #c181
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1533,7 +1535,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c182
+# %% ../nbs/07_safe_lmc.ipynb #c183
 def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any, d: int) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
     kernels = as_kernels("kernels", given, d)
@@ -1545,7 +1547,7 @@ def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, 
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c185
+# %% ../nbs/07_safe_lmc.ipynb #c186
 def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     """The models, if the certificate can serve them."""
     if len(models) > 1 and not rule.charges_risk:
@@ -1558,11 +1560,11 @@ def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c188
+# %% ../nbs/07_safe_lmc.ipynb #c189
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c189
+# %% ../nbs/07_safe_lmc.ipynb #c190
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1573,7 +1575,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c190
+# %% ../nbs/07_safe_lmc.ipynb #c191
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1582,7 +1584,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c192
+# %% ../nbs/07_safe_lmc.ipynb #c193
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1609,7 +1611,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c195
+# %% ../nbs/07_safe_lmc.ipynb #c196
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1620,7 +1622,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c196
+# %% ../nbs/07_safe_lmc.ipynb #c197
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1635,7 +1637,7 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c199
+# %% ../nbs/07_safe_lmc.ipynb #c200
 _UNCERTIFIED = "own point, not certified"
 
 
@@ -1653,7 +1655,7 @@ def _price(
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c202
+# %% ../nbs/07_safe_lmc.ipynb #c203
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1665,7 +1667,7 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
     return as_nonnegative("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c203
+# %% ../nbs/07_safe_lmc.ipynb #c204
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
@@ -1676,7 +1678,7 @@ def _read_band(
     return known_psi, slope, as_positive("tau", tau), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c204
+# %% ../nbs/07_safe_lmc.ipynb #c205
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
     noise, known = as_positive("noise_std", noise_std), as_scale("scale", scale)
@@ -1688,18 +1690,21 @@ def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_s
     return Prior(noise**2, known if unknown_scale else None, as_positive("eta", eta), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c206
+# %% ../nbs/07_safe_lmc.ipynb #c207
 def _read_rule(
-    certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None
+    certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None, **band: Any
 ) -> tuple[Certificate, str | None]:
     """The certificate, and the kind of its correlation set; a constant multiplier proves nothing."""
+    for name, value in (band | {"correlation_set": kind, "beta": beta}).items():
+        if isinstance(certificate, str) and certificate == "risk" and value is not None:
+            raise ValueError(f"{name}={value!r} goes with a band, and the risk certificate has none; leave it out")
     rule = as_certificate(certificate, kind, n_tasks)
     if beta is not None and not rule.charges_risk:
         rule.unproved()
     return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c208
+# %% ../nbs/07_safe_lmc.ipynb #c209
 def _read_agreement(
     domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
 ) -> tuple[Any, ...]:
@@ -1710,7 +1715,7 @@ def _read_agreement(
     return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c210
+# %% ../nbs/07_safe_lmc.ipynb #c211
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1720,7 +1725,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c211
+# %% ../nbs/07_safe_lmc.ipynb #c212
 def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if hasattr(domain, "X"):
@@ -1730,7 +1735,7 @@ def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c214
+# %% ../nbs/07_safe_lmc.ipynb #c215
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1751,7 +1756,7 @@ class _Made(SafeRecord):
         self.search = _as_search(self.domain, self.rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c215
+# %% ../nbs/07_safe_lmc.ipynb #c216
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1785,7 +1790,9 @@ class _Parts(_Made):
         seed: int | np.random.Generator | None = None,
     ):
         domain, n_tasks, self.rng = _as_domain(domain), as_count("n_tasks", n_tasks), as_generator(seed)
-        self.rule, self.correlation_set = _read_rule(certificate, correlation_set, n_tasks, beta)
+        self.rule, self.correlation_set = _read_rule(
+            certificate, correlation_set, n_tasks, beta, psi=psi, lipschitz=lipschitz
+        )
         self.supplementary, self.kappa = as_index("supplementary", supplementary), as_nonnegative("kappa", kappa)
         self.psi, self.lipschitz, self.tau, self._beta = _read_band(psi, lipschitz, tau, beta, domain)
         self.prior = _read_prior(noise_std, scale, eta, truncation, self.rule.unknown_scale)
@@ -1795,7 +1802,7 @@ class _Parts(_Made):
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c217
+# %% ../nbs/07_safe_lmc.ipynb #c218
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1810,7 +1817,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c219
+# %% ../nbs/07_safe_lmc.ipynb #c220
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1872,7 +1879,7 @@ class _Readings(_Parts):
             return mixture(self.belief, as_points("X", X, self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c221
+# %% ../nbs/07_safe_lmc.ipynb #c222
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1903,7 +1910,7 @@ class _Rounds(_Readings):
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c222
+# %% ../nbs/07_safe_lmc.ipynb #c223
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
@@ -1946,11 +1953,12 @@ class SafeMTBO(_Rounds):
         away from what is uncertain, hence the large default.
     beta : float, optional
         A constant multiplier (squared) instead of the union bound, as SafeOpt uses; then no probability is guaranteed.
+        This and the next four are for bands only.
     psi : float, optional
         Discretisation term of a box, a number for all rounds; without it and `lipschitz` it is neglected, and said so.
     lipschitz : float, optional
-        Lipschitz constant of the constrained tasks on a box: psi is computed from it for every run (bands only). What
-        is stated then holds if the constant does.
+        Lipschitz constant of the constrained tasks on a box: psi is computed from it for every run. What is stated
+        then holds if the constant does.
     tau : float
         Euclidean distance to which the discretisation covers a box.
     correlation_set : {"credible", "likelihood"}, optional

@@ -482,8 +482,10 @@ def test_a_certificate_of_ones_own_needs_only_judge():
         ({"certificate": LeftHalf}, TypeError, "certificate"),
         ({"certificate": LeftHalf(), "correlation_set": "credible"}, ValueError, "correlation_set"),
         ({"correlation_set": "magic"}, ValueError, "correlation_set"),
-        ({"psi": 0.1, "lipschitz": 2.0}, ValueError, "psi.*lipschitz"),
-        ({"lipschitz": 2.0}, ValueError, "list"),
+        ({"certificate": "sharp", "psi": 0.1, "lipschitz": 2.0}, ValueError, "psi.*lipschitz"),
+        ({"certificate": "sharp", "lipschitz": 2.0}, ValueError, "list"),
+        *(({name: 2.0}, ValueError, f"{name}.*goes with a band") for name in ("beta", "psi", "lipschitz")),
+        ({"correlation_set": "credible"}, ValueError, "correlation_set.*goes with a band"),
     ],
 )
 def test_bad_certificates(changes, error, words):

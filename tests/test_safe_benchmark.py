@@ -186,10 +186,6 @@ def test_what_is_not_proved_states_nothing():
         SafeUCB([SE(0.2)], GRID, data=[PLANT], sqrt_beta=-1.0, **COMMON)
 
 
-def test_the_risk_rule_has_no_multiplier_and_keeps_its_statement():
-    assert SafeMTBO([SE(0.2)], GRID, data=[PLANT, SIDE], beta=4.0, **COMMON).stated == 0.95
-
-
 def test_published_simplification_drops_gamma_the_union_and_negative_correlations():
     X = GRID.X[::3]
     opposed = [(X[::3], np.sin(6 * X[::3, 0])), (X, -np.sin(6 * X[:, 0]))]  # the simulation is upside down
