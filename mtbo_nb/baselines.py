@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+Array = NDArray[np.float64]
+
 # %% auto #0
 __all__ = [
     "Array",
@@ -39,35 +41,21 @@ __all__ = [
     "SafePublished",
 ]
 
-# %% ../nbs/09_baselines.ipynb #c3
+# %% ../nbs/09_baselines.ipynb #c4
 from .concentration import DataRadius, confidence_radius
-from .correlation import CorrelationPosterior, as_kernels
 from .kernels import ICM, LMC, Diagonal, MultiTaskKernel, ScalarKernel, as_count, as_nonnegative, as_positive
-from .mtbkb import MTBKB
-from mtbo_nb.mtkb import (
-    MTKB,
-    WIDTHS,
-    AskTell,
-    Box,
-    Finite,
-    InBox,
-    Moments,
-    OnList,
-    Optimist,
-    Width,
-    _as_domain,
-    default_ridge,
-    on_domain,
-)
 from .regression import Posterior, Sites, as_multitask, pivoted_cholesky
-from .safe import CorrelationSet, SafeMTBO, SafeRecord, Situation, TheoremCertificate, points_counted
 from .scalarization import Chebyshev, Scalarization
-from .scaling import RobustScaling, safe_beta
-
-Array = NDArray[np.float64]
-
 
 # %% ../nbs/09_baselines.ipynb #c6
+from .mtbkb import MTBKB
+from .mtkb import MTKB, WIDTHS, AskTell, Moments, Optimist, Width, default_ridge
+
+# %% ../nbs/09_baselines.ipynb #c7
+from .mtkb import Box, Finite, InBox, OnList, _as_domain, on_domain
+
+
+# %% ../nbs/09_baselines.ipynb #c10
 def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
     """The kernel of the same tasks, unrelated: every task keeps its own variance and shape.
 
@@ -100,7 +88,13 @@ def independent(kernel: MultiTaskKernel | ScalarKernel) -> Diagonal | LMC:
     return LMC([(k, np.diag(v)) for (k, _), v in zip(K.terms, variances, strict=True)])
 
 
-# %% ../nbs/09_baselines.ipynb #c14
+# %% ../nbs/09_baselines.ipynb #c21
+def _blown_up(radius: float, n: int) -> float:
+    """The radius for n tasks at once, from the largest of the single ones."""
+    return float(np.sqrt(n)) * radius
+
+
+# %% ../nbs/09_baselines.ipynb #c25
 def _variances(state: OnList | InBox, x: Array) -> Array:
     """The posterior variance of each output (n,) at one point x (d,) of the domain."""
     if isinstance(state, OnList):
@@ -109,14 +103,33 @@ def _variances(state: OnList | InBox, x: Array) -> Array:
     return Moments(*state.model.moments(x[None])).diag[0]
 
 
-# %% ../nbs/09_baselines.ipynb #c16
+# %% ../nbs/09_baselines.ipynb #c27
+def _gains(state: OnList | InBox, x: Array, y: Array, eta: float) -> Array:
+    """What outputs y (n,) at x (d,) will add to the log-determinant of each task, (n,)."""
+    gains: Array = np.where(np.isnan(y), 0.0, np.log1p(_variances(state, x) / eta))
+    return gains
+
+
+# %% ../nbs/09_baselines.ipynb #c30
 def _alone(kernel: MultiTaskKernel, j: int) -> LMC | ICM:
     """The kernel of output j alone, as one of a single output."""
     terms = [(k, B[[j]][:, [j]]) for k, B in kernel.terms if B[j, j] > 0]
-    return ICM(*(terms or [(kernel.terms[0][0], np.zeros((1, 1)))])[0]) if len(terms) < 2 else LMC(terms)
+    if len(terms) > 1:
+        return LMC(terms)
+    return ICM(*terms[0]) if terms else ICM(kernel.terms[0][0], np.zeros((1, 1)))
 
 
-# %% ../nbs/09_baselines.ipynb #c18
+# %% ../nbs/09_baselines.ipynb #c33
+def _witness_of(opt: Optimist, j: int, X: Array, y: Array) -> float:
+    """What the norm of output j must at least be by its values y (t,) at X, with probability 1 - delta/n."""
+    seen = ~np.isnan(y)
+    if not seen.any():
+        return 0.0
+    evidence = DataRadius(_alone(opt.kernel, j), opt.norm_bound, opt.noise_std, opt.eta, opt.delta / opt.n_tasks)
+    return evidence.update(X[seen], y[seen, None]).norm_lower_bound
+
+
+# %% ../nbs/09_baselines.ipynb #c35
 class Separate(Optimist):
     """A bandit whose norm bound is meant for each output by itself."""
 
@@ -126,17 +139,14 @@ class Separate(Optimist):
         if not len(self._posterior.data):
             return 0.0
         X, Y = self._posterior.data.since(0)
-        known: dict[str, Any] = {"norm_bound": self.norm_bound, "noise_std": self.noise_std, "eta": self.eta}
-        found = [0.0]
-        for j in range(self.n_tasks):
-            seen = ~np.isnan(Y[:, j])
-            if seen.any():
-                evidence = DataRadius(_alone(self.kernel, j), **known, delta=self.delta / self.n_tasks)
-                found.append(evidence.update(X[seen], Y[seen][:, [j]]).norm_lower_bound)
-        return max(found)
+        return max(0.0, *(_witness_of(self, j, X, y) for j, y in enumerate(Y.T)))
 
 
-# %% ../nbs/09_baselines.ipynb #c19
+# %% ../nbs/09_baselines.ipynb #c37
+_AS_PRINTED: dict[str, Any] = {"width": "spectral", "radius": "paper"}
+
+
+# %% ../nbs/09_baselines.ipynb #c38
 class ITKB(Separate, MTKB):
     """Independent-task kernelized bandits: every output is learnt by itself.
 
@@ -183,20 +193,17 @@ class ITKB(Separate, MTKB):
         seed: Any = None,
     ):
         options: dict[str, Any] = {"scalarization": scalarization, "noise_std": noise_std, "norm_bound": norm_bound}
-        literal: dict[str, Any] = {"width": "spectral", "radius": "paper"}
-        super().__init__(independent(kernel), domain, **options, **literal, eta=eta, delta=delta, seed=seed)
+        super().__init__(independent(kernel), domain, **options, **_AS_PRINTED, eta=eta, delta=delta, seed=seed)
         self.logdets = np.zeros(self.n_tasks)
 
     @property
     def beta(self) -> float:
         """The radius now: sqrt(n) times the largest of the single tasks."""
-        largest = float(self.logdets.max())
-        one = confidence_radius(largest, self.norm_bound, self.noise_std, self.eta, self.delta)
-        return float(np.sqrt(self.n_tasks)) * one
+        one = confidence_radius(float(self.logdets.max()), self.norm_bound, self.noise_std, self.eta, self.delta)
+        return _blown_up(one, self.n_tasks)
 
     def _observe(self, x: Array, y: Array) -> None:
-        gained = np.log1p(_variances(self._states[0], x) / self.eta)
-        self.logdets = self.logdets + np.where(np.isnan(y), 0.0, gained)
+        self.logdets = self.logdets + _gains(self._states[0], x, y, self.eta)
         super()._observe(x, y)
 
     @property
@@ -205,7 +212,7 @@ class ITKB(Separate, MTKB):
         return super().guarantee.replace("the RKHS norm", "the norm of each output")
 
 
-# %% ../nbs/09_baselines.ipynb #c32
+# %% ../nbs/09_baselines.ipynb #c58
 class Beside:
     """Models of one output each, carried or not, read as one model with a diagonal covariance."""
 
@@ -234,7 +241,7 @@ class Beside:
             m._take(j, y[[i]])
 
 
-# %% ../nbs/09_baselines.ipynb #c34
+# %% ../nbs/09_baselines.ipynb #c61
 class BesideInBox(InBox):
     """Models of one output each on a box, read as one."""
 
@@ -259,7 +266,7 @@ class BesideInBox(InBox):
         return *self.moments(X), np.hstack(dmean), np.concatenate(dcov, axis=1) * np.eye(len(dcov))[:, :, None]
 
 
-# %% ../nbs/09_baselines.ipynb #c36
+# %% ../nbs/09_baselines.ipynb #c64
 class BesideOnList(OnList):
     """Models of one output each on a list of candidates, read as one."""
 
@@ -269,23 +276,30 @@ class BesideOnList(OnList):
         self.domain, self.model = domain, Beside(models)
 
 
-# %% ../nbs/09_baselines.ipynb #c37
+# %% ../nbs/09_baselines.ipynb #c65
+def _read_as_one(domain: Finite | Box, states: Sequence[Any]) -> OnList | InBox:
+    """States of one output each, read as one."""
+    models = [state.model for state in states]
+    return BesideOnList(domain, models) if isinstance(domain, Finite) else BesideInBox(domain, models)
+
+
+# %% ../nbs/09_baselines.ipynb #c67
+def _imagined(domain: Finite | Box, parts: list[MTBKB], points: list[Array]) -> tuple[OnList | InBox, float]:
+    """The states of all parts with the points imagined, read as one, and the radius."""
+    states, radii = zip(*(part._imagine(points) for part in parts), strict=True)
+    return _read_as_one(domain, states), _blown_up(max(radii), len(parts))
+
+
+# %% ../nbs/09_baselines.ipynb #c69
 class SideBySide(Separate):
     """A bandit made of `parts`, one for each output, with the paper's radius for all of them."""
 
     parts: list[MTBKB]
 
-    def _beside(self, states: list[Any]) -> OnList | InBox:
-        """The states of the parts, read as one."""
-        models = [state.model for state in states]
-        return (
-            BesideOnList(self.domain, models) if isinstance(self.domain, Finite) else BesideInBox(self.domain, models)
-        )
-
     @property
     def beta(self) -> float:
         """The radius now: sqrt(n) times the largest of the single tasks."""
-        return float(np.sqrt(self.n_tasks)) * max(part.beta for part in self.parts)
+        return _blown_up(max(part.beta for part in self.parts), self.n_tasks)
 
     @property
     def guarantee(self) -> str:
@@ -302,13 +316,22 @@ class SideBySide(Separate):
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         if not (points := self.pending):
             return super()._propose(weights)
-        states, radii = zip(*(part._imagine(points) for part in self.parts), strict=True)
-        beta = float(np.sqrt(self.n_tasks)) * max(radii)
-        x, value = self._beside(list(states)).best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
+        state, beta = _imagined(self.domain, self.parts, points)
+        x, value = state.best(WIDTHS[self.width], self.scalarization, weights, beta, self.rng)
         return x, beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c38
+# %% ../nbs/09_baselines.ipynb #c71
+_OF_PARTS = {"epsilon", "q", "horizon", "radius", "resample", "threshold", "inclusion"}
+
+
+def _for_parts(owner: object, options: Mapping[str, Any]) -> None:
+    """A TypeError for an option that is not one of a part."""
+    if unknown := set(options) - _OF_PARTS:
+        raise TypeError(f"{type(owner).__name__} got an unexpected keyword argument {min(unknown)!r}")
+
+
+# %% ../nbs/09_baselines.ipynb #c72
 class ITBKB(SideBySide):
     """Independent-task budgeted kernelized bandits: every output is learnt by itself, with its own dictionary.
 
@@ -361,18 +384,22 @@ class ITBKB(SideBySide):
         seed: Any = None,
         **options: Any,
     ):
-        unknown = set(options) - {"epsilon", "q", "horizon", "radius", "resample", "threshold", "inclusion"}
-        if unknown:
-            raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {min(unknown)!r}")
+        _for_parts(self, options)
         known: dict[str, Any] = {"noise_std": noise_std, "norm_bound": norm_bound, "delta": delta, "width": "spectral"}
         super().__init__(independent(kernel), domain, scalarization=scalarization, eta=eta, seed=seed, **known)
         options |= known | {"eta": self.eta, "seed": self.rng}
         self.parts = [self.make_part(_alone(self.kernel, j), domain, **options) for j in range(self.n_tasks)]
         self._posterior = Posterior(self.kernel, self.eta)
-        self._states = [self._beside([part._states[0] for part in self.parts])]
+        self._states = [_read_as_one(domain, [part._states[0] for part in self.parts])]
 
 
-# %% ../nbs/09_baselines.ipynb #c47
+# %% ../nbs/09_baselines.ipynb #c82
+def _rule_of_thumb(d: int, t: int) -> float:
+    """The multiple of the standard deviations in round t with d inputs."""
+    return float(np.sqrt(0.2 * d * np.log(2 * d * t + 1)))
+
+
+# %% ../nbs/09_baselines.ipynb #c85
 class Componentwise(Width):
     """The score of the upper bounds of all outputs, s(mu + beta sigma)."""
 
@@ -387,7 +414,24 @@ class Componentwise(Width):
         return g, (g * beta / (2 * sd))[:, :, None] * np.eye(len(w))
 
 
-# %% ../nbs/09_baselines.ipynb #c51
+# %% ../nbs/09_baselines.ipynb #c89
+def _features(kernel: MultiTaskKernel, F: Array, X: Array, x: Array) -> Array:
+    """The features (r, n) of all outputs at a point x (d,), from those (r, N n) at the candidates X (N, d)."""
+    n, at = kernel.n_tasks, np.flatnonzero((X == x).all(axis=1))
+    if len(at):
+        return F[:, at[0] * n : (at[0] + 1) * n]
+    return np.asarray(np.linalg.lstsq(F.T, kernel.gram(X, x[None]), rcond=None)[0], dtype=float)
+
+
+# %% ../nbs/09_baselines.ipynb #c92
+def _draw_weights(A: Array, c: Array, rng: np.random.Generator) -> Array:
+    """One draw (r,) from N(A^-1 c, A^-1)."""
+    L = cholesky(A, lower=True)
+    theta: Array = cho_solve((L, True), c) + solve_triangular(L.T, rng.standard_normal(len(L)))
+    return theta
+
+
+# %% ../nbs/09_baselines.ipynb #c95
 class Draws:
     """Draws from the posterior at N candidates, by a Bayesian linear model in the kernel's features."""
 
@@ -398,10 +442,7 @@ class Draws:
 
     def features(self, x: Array) -> Array:
         """The features (r, n) of all outputs at a point x (d,)."""
-        n, at = self.kernel.n_tasks, np.flatnonzero((self.X == x).all(axis=1))
-        if len(at):
-            return self.F[:, at[0] * n : (at[0] + 1) * n]
-        return np.asarray(np.linalg.lstsq(self.F.T, self.kernel.gram(self.X, x[None]), rcond=None)[0], dtype=float)
+        return _features(self.kernel, self.F, self.X, x)
 
     def observe(self, x: Array, y: Array) -> None:
         """Take the outputs y (n,) at x, NaN where not observed."""
@@ -412,9 +453,7 @@ class Draws:
 
     def sample(self, rng: np.random.Generator) -> Array:
         """One function at all candidates, (N, n)."""
-        L = cholesky(self.A, lower=True)
-        theta = cho_solve((L, True), self.c) + solve_triangular(L.T, rng.standard_normal(len(L)))
-        return (self.F.T @ theta).reshape(len(self.X), -1)
+        return (self.F.T @ _draw_weights(self.A, self.c, rng)).reshape(len(self.X), -1)
 
     def best(
         self, width: Any, s: Scalarization, w: Array, beta: float, rng: np.random.Generator
@@ -425,7 +464,7 @@ class Draws:
         return self.X[j].copy(), float(values[j])
 
 
-# %% ../nbs/09_baselines.ipynb #c56
+# %% ../nbs/09_baselines.ipynb #c102
 class Baseline(AskTell):
     """Ask and tell without a guarantee: a posterior of everything told, and no radius."""
 
@@ -459,7 +498,30 @@ class Baseline(AskTell):
         self.posterior._file(x[None], y[None])
 
 
-# %% ../nbs/09_baselines.ipynb #c57
+# %% ../nbs/09_baselines.ipynb #c104
+def _draws_on(domain: Finite | Box, kernel: MultiTaskKernel, eta: float, rng: np.random.Generator) -> Draws:
+    """Draws at the candidates of a list, or at 1024 Sobol points of a box."""
+    return Draws(kernel, eta, domain.X if isinstance(domain, Finite) else domain.sobol(1024, rng))
+
+
+# %% ../nbs/09_baselines.ipynb #c106
+def _expecting(state: OnList | InBox, points: list[Array]) -> OnList | InBox:
+    """The state if the points had come out as expected."""
+    state = copy.deepcopy(state) if points else state
+    for x in points:
+        state.imagine(x)
+    return state
+
+
+# %% ../nbs/09_baselines.ipynb #c108
+def _as_acquisition(name: str) -> str:
+    """One of the two acquisitions."""
+    if name not in ("ucb", "thompson"):
+        raise ValueError(f"acquisition must be 'ucb' or 'thompson', got {name!r}")
+    return name
+
+
+# %% ../nbs/09_baselines.ipynb #c109
 class MOBO(Baseline):
     """Random scalarizations of independent Gaussian processes.
 
@@ -491,37 +553,29 @@ class MOBO(Baseline):
     def __init__(
         self, kernel: MultiTaskKernel | ScalarKernel, domain: Finite | Box, *, acquisition: str = "ucb", **options: Any
     ):
-        if acquisition not in ("ucb", "thompson"):
-            raise ValueError(f"acquisition must be 'ucb' or 'thompson', got {acquisition!r}")
+        acquisition = _as_acquisition(acquisition)
         super().__init__(independent(kernel), domain, **options)
         self.acquisition = acquisition
-        if acquisition == "ucb":
-            self._state: Any = on_domain(domain, self.kernel, self.eta)
-        else:
-            X = domain.X if isinstance(domain, Finite) else domain.sobol(1024, self.rng)
-            self._state = Draws(self.kernel, self.eta, X)
+        given = domain, self.kernel, self.eta
+        self._state: Any = on_domain(*given) if acquisition == "ucb" else _draws_on(*given, self.rng)
 
     @property
     def beta(self) -> float:
         """The multiple of the standard deviations in this round: sqrt(0.2 d log(2 d t + 1))."""
-        d, t = self.domain.d, len(self.history) + 1
-        return float(np.sqrt(0.2 * d * np.log(2 * d * t + 1)))
+        return _rule_of_thumb(self.domain.d, len(self.history) + 1)
 
     def _observe(self, x: Array, y: Array) -> None:
         super()._observe(x, y)
         self._state.observe(x, y)
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
-        state, draws = self._state, self.acquisition == "thompson"
-        if self.pending and not draws:  # as if they had come out as expected; draws differ by themselves
-            state = copy.deepcopy(state)
-            for waiting in self.pending:
-                state.imagine(waiting)
+        draws = self.acquisition == "thompson"
+        state = self._state if draws else _expecting(self._state, self.pending)
         x, value = state.best(Componentwise(), self.scalarization, weights, self.beta, self.rng)
         return x, float("nan") if draws else self.beta, value
 
 
-# %% ../nbs/09_baselines.ipynb #c64
+# %% ../nbs/09_baselines.ipynb #c116
 class RandomSearch(Baseline):
     """Uniformly random experiments; parameters as for `Baseline`."""
 
@@ -532,35 +586,48 @@ class RandomSearch(Baseline):
         return low + (high - low) * self.rng.random(self.domain.d), float("nan"), float("nan")
 
 
-# %% ../nbs/09_baselines.ipynb #c66
+# %% ../nbs/09_baselines.ipynb #c118
+def _sobol_sequence(d: int, rng: np.random.Generator) -> Any:
+    """Scrambled Sobol points in the unit cube, one after the other."""
+    from scipy.stats import qmc  # here, because it takes longer to import than all the rest of the package
+
+    return qmc.Sobol(d, rng=rng)
+
+
+# %% ../nbs/09_baselines.ipynb #c120
+def _least_tried(X: Array, x: Array, span: Array, tries: NDArray[Any]) -> int:
+    """The number of the nearest candidate (N, d) to x (d,) among those that were tried least often."""
+    gaps = np.sum(((X - x) / np.where(span > 0, span, 1.0)) ** 2, axis=1)
+    return int(np.argmin(np.where(tries == tries.min(), gaps, np.inf)))
+
+
+# %% ../nbs/09_baselines.ipynb #c122
 class SobolSearch(Baseline):
     """Evenly spread experiments; parameters as for `Baseline`."""
 
     def __init__(self, kernel: MultiTaskKernel | ScalarKernel, domain: Finite | Box, **options: Any):
         super().__init__(kernel, domain, **options)
-        from scipy.stats import qmc
-
-        self._points = qmc.Sobol(domain.d, rng=self.rng)
         X = domain.X if isinstance(domain, Finite) else domain.bounds.T
+        self._points = _sobol_sequence(domain.d, self.rng)
         self._low, self._span = X.min(axis=0), np.ptp(X, axis=0)
         self._tries = np.zeros(len(X), dtype=int)
 
     def _propose(self, weights: Array) -> tuple[Array, float, float]:
         x: Array = self._low + self._span * self._points.random(1)[0]
         if isinstance(self.domain, Finite):
-            x = self._nearest(x)
+            j = _least_tried(self.domain.X, x, self._span, self._tries)
+            self._tries[j] += 1
+            x = self.domain.X[j].copy()
         return x, float("nan"), float("nan")
 
-    def _nearest(self, x: Array) -> Array:
-        """The nearest of the candidates that were proposed least often, distances in units of the span."""
-        X = self.domain.X  # type: ignore[union-attr]
-        gaps = np.sum(((X - x) / np.where(self._span > 0, self._span, 1.0)) ** 2, axis=1)
-        j = int(np.argmin(np.where(self._tries == self._tries.min(), gaps, np.inf)))
-        self._tries[j] += 1
-        return X[j].copy()
+
+# %% ../nbs/09_baselines.ipynb #c137
+from .correlation import CorrelationPosterior, as_kernels
+from .safe import CorrelationSet, SafeMTBO, SafeRecord, Situation, TheoremCertificate, points_counted
+from .scaling import RobustScaling, safe_beta
 
 
-# %% ../nbs/09_baselines.ipynb #c77
+# %% ../nbs/09_baselines.ipynb #c139
 def _fixed(owner: object, options: Mapping[str, Any], **why: str) -> None:
     """A TypeError for an option that a class fixes."""
     for name in why:
@@ -569,7 +636,7 @@ def _fixed(owner: object, options: Mapping[str, Any], **why: str) -> None:
             raise TypeError(f"{name} is fixed by {cls} ({why[name]}); leave it out or use SafeMTBO, got {came}")
 
 
-# %% ../nbs/09_baselines.ipynb #c79
+# %% ../nbs/09_baselines.ipynb #c141
 class SafeBO(SafeMTBO):
     """Safe Bayesian optimisation of a plant alone: no free tasks, every output learnt by itself.
 
@@ -593,7 +660,7 @@ class SafeBO(SafeMTBO):
             raise ValueError(f"thresholds must limit every task but the main one, missing {self.side_tasks}")
 
 
-# %% ../nbs/09_baselines.ipynb #c81
+# %% ../nbs/09_baselines.ipynb #c143
 class SafeUCB(SafeBO):
     """Safe search of a plant alone with a constant multiplier, as SafeOpt is used; nothing is guaranteed.
 
@@ -619,7 +686,7 @@ class SafeUCB(SafeBO):
         super().__init__(kernels, domain, certificate="theorem", beta=beta, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c83
+# %% ../nbs/09_baselines.ipynb #c145
 class SafeICM(SafeMTBO):
     """Safe multi-task search with one kernel and one unknown correlation matrix.
 
@@ -636,7 +703,7 @@ class SafeICM(SafeMTBO):
         super().__init__(as_kernels("kernel", [kernel]), domain, **options)
 
 
-# %% ../nbs/09_baselines.ipynb #c85
+# %% ../nbs/09_baselines.ipynb #c147
 class PublishedSet(CorrelationSet):
     """Credible set of one round without its negative correlations."""
 
@@ -656,7 +723,7 @@ class PublishedSet(CorrelationSet):
         return kept
 
 
-# %% ../nbs/09_baselines.ipynb #c87
+# %% ../nbs/09_baselines.ipynb #c152
 def _without_gamma(scaling: RobustScaling) -> float:
     """nu + sqrt(beta)."""
     return scaling.nu + float(np.sqrt(scaling.beta))
@@ -667,6 +734,7 @@ def _wide(now: Situation) -> float:
     return now.kappa
 
 
+# %% ../nbs/09_baselines.ipynb #c154
 @dataclass
 class PublishedBand(TheoremCertificate):
     """The simplified band of the published code; nothing is proved about it."""
@@ -678,7 +746,7 @@ class PublishedBand(TheoremCertificate):
     proved: bool = False
 
 
-# %% ../nbs/09_baselines.ipynb #c88
+# %% ../nbs/09_baselines.ipynb #c155
 class SafePublished(SafeMTBO):
     """Safe multi-task search with the simplifications of the published code; nothing is proved about it.
 

@@ -15,18 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import betaln, gammaln, logsumexp, xlog1py
 
-from mtbo_nb.kernels import (
-    ScalarKernel,
-    _as_kernel,
-    as_count,
-    as_nonnegative,
-    as_points,
-    as_positive,
-    as_psd,
-    as_real,
-)
-from .mtkb import as_generator
-
 Array = NDArray[np.float64]
 
 # %% auto #0
@@ -65,8 +53,30 @@ __all__ = [
     "draws_needed",
 ]
 
+# %% ../nbs/07a_correlation.ipynb #c3
+from mtbo_nb.kernels import (
+    ScalarKernel,
+    _as_kernel,
+    as_count,
+    as_nonnegative,
+    as_points,
+    as_positive,
+    as_psd,
+    as_real,
+)
+from .mtkb import as_generator
 
-# %% ../nbs/07a_correlation.ipynb #c6
+
+# %% ../nbs/07a_correlation.ipynb #c7
+def _check_fit(name: str, k: ScalarKernel, d: int) -> None:
+    """An error that names the kernel if it cannot read points of d inputs."""
+    try:
+        k._diag(np.zeros((1, d)))
+    except ValueError as error:
+        raise ValueError(f"{name} = {k!r} does not fit {d} input(s): {error}") from None
+
+
+# %% ../nbs/07a_correlation.ipynb #c8
 def as_kernels(name: str, kernels: Any, d: int | None = None) -> list[ScalarKernel]:
     """One or more scalar kernels as a list; with `d`, each must be able to read points of d inputs."""
     if isinstance(kernels, ScalarKernel | str) or not isinstance(kernels, Iterable):
@@ -74,16 +84,13 @@ def as_kernels(name: str, kernels: Any, d: int | None = None) -> list[ScalarKern
     features = [_as_kernel(f"{name}[{h}]", k) for h, k in enumerate(kernels)]
     if not features:
         raise ValueError(f"{name} must hold at least one kernel, got none")
-    origin = np.zeros((1, d or 1))
-    for h, k in enumerate(features if d else []):
-        try:
-            k._diag(origin)
-        except ValueError as error:
-            raise ValueError(f"{name}[{h}] = {k!r} does not fit {d} input(s): {error}") from None
+    if d:
+        for h, k in enumerate(features):
+            _check_fit(f"{name}[{h}]", k, d)
     return features
 
 
-# %% ../nbs/07a_correlation.ipynb #c9
+# %% ../nbs/07a_correlation.ipynb #c11
 def as_number(name: str, value: Any) -> float:
     """A finite float, or an error that names the argument; a truth value or a word is no number."""
     if isinstance(value, bool | np.bool_ | str | bytes):
@@ -94,6 +101,7 @@ def as_number(name: str, value: Any) -> float:
     return float(number)
 
 
+# %% ../nbs/07a_correlation.ipynb #c14
 def as_share(name: str, value: Any) -> float:
     """A number strictly between 0 and 1, or an error that names the argument."""
     share = as_positive(name, value)
@@ -102,6 +110,7 @@ def as_share(name: str, value: Any) -> float:
     return share
 
 
+# %% ../nbs/07a_correlation.ipynb #c17
 def as_index(name: str, value: Any, n: float = np.inf) -> int:
     """One of the whole numbers 0..n-1, or an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < n:
@@ -110,7 +119,7 @@ def as_index(name: str, value: Any, n: float = np.inf) -> int:
     return int(value)
 
 
-# %% ../nbs/07a_correlation.ipynb #c12
+# %% ../nbs/07a_correlation.ipynb #c20
 def as_scale(name: str, scale: Any) -> tuple[float, float] | None:
     """The parameters (a, b) of an inverse-gamma prior, or None where the scale is known."""
     if scale is None:
@@ -121,7 +130,7 @@ def as_scale(name: str, scale: Any) -> tuple[float, float] | None:
     return as_positive(f"{name}[0]", a), as_positive(f"{name}[1]", b)
 
 
-# %% ../nbs/07a_correlation.ipynb #c15
+# %% ../nbs/07a_correlation.ipynb #c23
 @dataclass(frozen=True)
 class TaskData:
     """Observations of several tasks, each with its own inputs: row i is task[i] at X[i]."""
@@ -146,7 +155,7 @@ class TaskData:
         return TaskData(new_X, new_y, np.insert(self.task, where, task), self.n_tasks)
 
 
-# %% ../nbs/07a_correlation.ipynb #c16
+# %% ../nbs/07a_correlation.ipynb #c25
 def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     """One task's (X, y), checked."""
     try:
@@ -162,7 +171,18 @@ def _pair(t: int, pair: Any) -> tuple[Array, Array]:
     return points, y
 
 
-# %% ../nbs/07a_correlation.ipynb #c17
+# %% ../nbs/07a_correlation.ipynb #c27
+def _stacked(pairs: Sequence[tuple[Array, Array]]) -> TaskData:
+    """The pairs (X_t, y_t) task after task, if they agree about the number of inputs."""
+    widths = {X.shape[1] for X, y in pairs if len(y)} or {X.shape[1] for X, y in pairs}
+    if len(widths) != 1:
+        raise ValueError(f"data: all tasks need the same number of input columns, got {sorted(widths)}")
+    X = np.vstack([x.reshape(len(y), max(widths)) for x, y in pairs])
+    label = np.repeat(np.arange(len(pairs)), [len(y) for _, y in pairs])
+    return TaskData(X, np.concatenate([y for _, y in pairs]), label, len(pairs))
+
+
+# %% ../nbs/07a_correlation.ipynb #c28
 def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskData:
     """Stack [(X_0, y_0), (X_1, y_1), ...] task after task; a task may be empty.
 
@@ -185,15 +205,10 @@ def task_data(data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData) -> TaskDat
     pairs = [_pair(t, pair) for t, pair in enumerate(data)]
     if not pairs:
         raise ValueError("data must hold one pair (X_t, y_t) a task, got none")
-    widths = {X.shape[1] for X, y in pairs if len(y)} or {X.shape[1] for X, y in pairs}
-    if len(widths) != 1:
-        raise ValueError(f"data: all tasks need the same number of input columns, got {sorted(widths)}")
-    X = np.vstack([x.reshape(len(y), max(widths)) for x, y in pairs])
-    label = np.repeat(np.arange(len(pairs)), [len(y) for _, y in pairs])
-    return TaskData(X, np.concatenate([y for _, y in pairs]), label, len(pairs))
+    return _stacked(pairs)
 
 
-# %% ../nbs/07a_correlation.ipynb #c21
+# %% ../nbs/07a_correlation.ipynb #c34
 def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Array:
     """One covariance matrix a feature, shape (H, u, u), symmetric and positive semi-definite."""
     matrices = as_real(name, Sigma)
@@ -204,6 +219,7 @@ def as_sigma(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Arra
     return np.stack([as_psd(f"{name}[{i}]", S) for i, S in enumerate(matrices)])
 
 
+# %% ../nbs/07a_correlation.ipynb #c37
 def as_stack(name: str, Sigmas: ArrayLike, n_features: int, n_tasks: int) -> Array:
     """One or more sets of matrices as a finite stack (S, H, u, u); whether they are covariances is not asked."""
     stack = as_real(name, Sigmas)
@@ -214,13 +230,18 @@ def as_stack(name: str, Sigmas: ArrayLike, n_features: int, n_tasks: int) -> Arr
     return stack
 
 
-# %% ../nbs/07a_correlation.ipynb #c22
+# %% ../nbs/07a_correlation.ipynb #c39
 def _cross_covariance(kernels: Sequence[ScalarKernel], Sigma: Array, X: Array, s: Any, Z: Array, t: Any) -> Array:
     """Covariances of task s[i] at X[i] with task t[j] at Z[j]."""
     return np.asarray(sum(S[np.ix_(s, t)] * k(X, Z) for k, S in zip(kernels, Sigma, strict=True)))
 
 
-# %% ../nbs/07a_correlation.ipynb #c23
+def _gram(kernels: Sequence[ScalarKernel], Sigma: Array, d: TaskData) -> Array:
+    """The covariances of all data with each other."""
+    return _cross_covariance(kernels, Sigma, d.X, d.task, d.X, d.task)
+
+
+# %% ../nbs/07a_correlation.ipynb #c40
 def lmc_gram(
     kernels: Sequence[ScalarKernel], Sigma: ArrayLike, data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData
 ) -> Array:
@@ -244,12 +265,7 @@ def lmc_gram(
     return _gram(features, as_sigma("Sigma", Sigma, len(features), d.n_tasks), d)
 
 
-def _gram(kernels: Sequence[ScalarKernel], Sigma: Array, d: TaskData) -> Array:
-    """The same, behind the door."""
-    return _cross_covariance(kernels, Sigma, d.X, d.task, d.X, d.task)
-
-
-# %% ../nbs/07a_correlation.ipynb #c28
+# %% ../nbs/07a_correlation.ipynb #c45
 def _cholesky(K: Array, noise_var: float) -> Array:
     """Lower factor of K + noise_var I, or an error that says what would help; nothing is added in silence."""
     try:
@@ -258,7 +274,18 @@ def _cholesky(K: Array, noise_var: float) -> Array:
         raise ValueError(f"noise_var={noise_var:g} is too small for this kernel matrix, numerically singular") from None
 
 
-# %% ../nbs/07a_correlation.ipynb #c29
+# %% ../nbs/07a_correlation.ipynb #c47
+def _forward(L: Array, B: Array) -> Array:
+    """L^{-1} B for a lower triangular L; empty systems are fine."""
+    return np.asarray(solve_triangular(L, B, lower=True, check_finite=False)) if len(L) else B
+
+
+def _backward(L: Array, B: Array) -> Array:
+    """L^{-T} B for a lower triangular L."""
+    return np.asarray(solve_triangular(L, B, lower=True, trans="T", check_finite=False)) if len(L) else B
+
+
+# %% ../nbs/07a_correlation.ipynb #c50
 class _Factored:
     """The factor of one Sigma's Gram matrix, and what follows from it alone."""
 
@@ -283,23 +310,13 @@ class _Factored:
         return float(self.whitened_y @ self.whitened_y)
 
 
-# %% ../nbs/07a_correlation.ipynb #c31
-def _forward(L: Array, B: Array) -> Array:
-    """L^{-1} B for a lower triangular L; empty systems are fine."""
-    return np.asarray(solve_triangular(L, B, lower=True, check_finite=False)) if len(L) else B
-
-
-def _backward(L: Array, B: Array) -> Array:
-    """L^{-T} B for a lower triangular L."""
-    return np.asarray(solve_triangular(L, B, lower=True, trans="T", check_finite=False)) if len(L) else B
-
-
+# %% ../nbs/07a_correlation.ipynb #c52
 def _pairwise(k: ScalarKernel, X: Array, Z: Array) -> Array:
     """k(X[i], Z[i])."""
     return k.diag(X) if X is Z else np.array([k(x[None], z[None])[0, 0] for x, z in zip(X, Z, strict=True)])
 
 
-# %% ../nbs/07a_correlation.ipynb #c33
+# %% ../nbs/07a_correlation.ipynb #c54
 class LMCPosterior(_Factored):
     """Gaussian process posterior of all tasks under one Sigma, noise variance fixed.
 
@@ -347,7 +364,7 @@ class LMCPosterior(_Factored):
         return np.sqrt(np.maximum(np.einsum("stt->st", self.cov(X)), 0.0))
 
 
-# %% ../nbs/07a_correlation.ipynb #c40
+# %% ../nbs/07a_correlation.ipynb #c65
 def log_evidence(logdet: Any, quad: Any, n: int, scale: tuple[float, float] | None = None) -> Array:
     """Log density of n observations from log det C and y'C^{-1}y; `scale` = (a, b) integrates the output scale out."""
     logdet, quad = np.asarray(logdet, dtype=float), np.asarray(quad, dtype=float)
@@ -359,12 +376,14 @@ def log_evidence(logdet: Any, quad: Any, n: int, scale: tuple[float, float] | No
     return np.asarray(constant + gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - (a + n / 2) * np.log(b + quad / 2))
 
 
-# %% ../nbs/07a_correlation.ipynb #c43
-def _columns(u: int) -> NDArray[np.intp]:
-    """Column j of each partial correlation, row by row below the diagonal."""
-    return np.tril_indices(u, -1)[1]
+# %% ../nbs/07a_correlation.ipynb #c68
+def _beta_parameters(u: int, eta: float) -> Array:
+    """a_j of each partial correlation, row by row below the diagonal."""
+    column = np.tril_indices(u, -1)[1]
+    return eta + (u - 2 - column) / 2
 
 
+# %% ../nbs/07a_correlation.ipynb #c71
 def partial_to_correlation(z: ArrayLike, u: int) -> Array:
     """Correlation matrices (..., u, u) from partial correlations (..., u(u-1)/2)."""
     partial = np.asarray(z, dtype=float)
@@ -378,7 +397,7 @@ def partial_to_correlation(z: ArrayLike, u: int) -> Array:
     return R
 
 
-# %% ../nbs/07a_correlation.ipynb #c46
+# %% ../nbs/07a_correlation.ipynb #c76
 def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
     """Log density of the LKJ prior at correlation matrices (..., u, u), with respect to the entries below the diagonal.
 
@@ -388,13 +407,13 @@ def lkj_logpdf(R: ArrayLike, eta: float) -> Array:
     extended onion method.
     """
     matrices, eta = np.asarray(R, dtype=float), as_positive("eta", eta)
-    u = matrices.shape[-1]
-    a = eta + (u - 2 - _columns(u)) / 2
+    a = _beta_parameters(matrices.shape[-1], eta)
     constant = ((2 * a - 1) * np.log(2) + betaln(a, a)).sum()
     logdet = np.linalg.slogdet(matrices)[1]
     return np.asarray((eta - 1) * logdet if eta != 1 else 0.0 * np.isfinite(logdet)) - constant
 
 
+# %% ../nbs/07a_correlation.ipynb #c78
 def lkj_logpdf_u2(r: ArrayLike, eta: float) -> Array:
     """Log density of the LKJ prior of two tasks at the correlation r."""
     a = as_positive("eta", eta)
@@ -402,7 +421,7 @@ def lkj_logpdf_u2(r: ArrayLike, eta: float) -> Array:
     return np.asarray(xlog1py(a - 1, -square) - (2 * a - 1) * np.log(2) - betaln(a, a))
 
 
-# %% ../nbs/07a_correlation.ipynb #c52
+# %% ../nbs/07a_correlation.ipynb #c84
 def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncation: float = 0.0) -> Array:
     """Independent exact draws of correlation matrices from the LKJ prior, shape (size, u, u).
 
@@ -424,7 +443,7 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
         If fewer than one draw in ten thousand survives the truncation.
     """
     u, size, floor = as_count("u", u), as_count("size", size), as_nonnegative("truncation", truncation)
-    a = as_positive("eta", eta) + (u - 2 - _columns(u)) / 2
+    a = _beta_parameters(u, as_positive("eta", eta))
     kept, tried = [np.empty((0, u, u))], 0
     while sum(map(len, kept)) < size:
         R = partial_to_correlation(2 * rng.beta(a, a, (max(size, 256), len(a))) - 1, u)
@@ -435,63 +454,103 @@ def lkj_draws(u: int, eta: float, size: int, rng: np.random.Generator, truncatio
     return np.concatenate(kept)[:size]
 
 
-# %% ../nbs/07a_correlation.ipynb #c58
+# %% ../nbs/07a_correlation.ipynb #c96
+def _same_variances(Sigmas: Array) -> bool:
+    """Do all matrices (S, H, 2, 2) have the same diagonals?"""
+    with np.errstate(invalid="ignore"):  # infinities are refused elsewhere
+        return bool(np.ptp(Sigmas[:, :, [0, 1], [0, 1]], axis=0).max() <= 1e-12)
+
+
+# %% ../nbs/07a_correlation.ipynb #c98
+def _direction(cross: Array, sizes: Array) -> Array:
+    """The largest row of cross (S, H), scaled so that the strongest of its correlations o / sizes is 1."""
+    o = cross[np.argmax((cross**2).sum(1))]
+    relative = np.divide(o, sizes, out=np.zeros_like(o), where=sizes > 0)
+    strongest = relative[np.argmax(np.abs(relative))]
+    return o / strongest if strongest else o
+
+
+# %% ../nbs/07a_correlation.ipynb #c100
 def cross_pattern(Sigmas: Array) -> tuple[Array, Array] | None:
     """(c, o) with every cross covariance Sigmas[s, h, 0, 1] = c[s] o[h] and equal diagonals, or None.
 
     Two tasks whose matrices have this pattern are handled by one singular value decomposition. o is scaled so that
     c = 1 makes the strongest feature's correlation 1.
     """
-    if Sigmas.shape[2:] != (2, 2) or not Sigmas.size:
+    if Sigmas.shape[2:] != (2, 2) or not Sigmas.size or not _same_variances(Sigmas):
         return None
-    with np.errstate(invalid="ignore"):  # infinities are refused elsewhere
-        if not np.ptp(Sigmas[:, :, [0, 1], [0, 1]], axis=0).max() <= 1e-12:
-            return None
     cross, sizes = Sigmas[:, :, 0, 1], np.sqrt(np.prod(Sigmas[0][:, [0, 1], [0, 1]], axis=1))
-    o = cross[np.argmax((cross**2).sum(1))]
-    relative = np.divide(o, sizes, out=np.zeros_like(o), where=sizes > 0)
-    strongest = relative[np.argmax(np.abs(relative))]
-    o = o / strongest if strongest else o
-    c = cross @ o / max(o @ o, 1e-300)
+    o = _direction(cross, sizes)
+    c = cross @ o / max(float(o @ o), 1e-300)
     return (c, o) if np.abs(cross - c[:, None] * o).max() <= 1e-12 else None
 
 
-# %% ../nbs/07a_correlation.ipynb #c61
-class _Whitened:
-    """Both tasks whitened, and the singular value decomposition of the cross block between them."""
-
-    def __init__(
-        self,
-        kernels: Sequence[ScalarKernel],
-        variances: Array,
-        o: Array,
-        data: TaskData,
-        noise_var: float,
-        carried: Any = None,
-    ):
-        self.kernels, self.variances, self.o, self.data = list(kernels), variances, o, data
-        self.parts, self.carried = [data.X[data.rows(t)] for t in (0, 1)], carried
-        if carried is None:
-            self.L = [self._factor(t, noise_var) for t in (0, 1)]
-            self.z = [_forward(self.L[t], data.y[data.rows(t)]) for t in (0, 1)]
-        else:
-            self.L, self.z = [c.factor for c in carried], [c.whitened_y for c in carried]
-        C = self._sum(o, self.parts[0], self.parts[1])
-        U, self.s, Vt = np.linalg.svd(_forward(self.L[1], _forward(self.L[0], C).T).T, full_matrices=False)
-        self.W = [U, Vt.T]
-        self.zr = [self.W[t].T @ self.z[t] for t in (0, 1)]
-
-    def _sum(self, weights: Array, X: Array, Z: Array) -> Array:
-        blocks = [w * k(X, Z) for w, k in zip(weights, self.kernels, strict=True) if w]
-        return np.asarray(np.sum(blocks, axis=0)) if blocks else np.zeros((len(X), len(Z)))
-
-    def _factor(self, t: int, noise_var: float) -> Array:
-        K = self._sum(self.variances[:, t], self.parts[t], self.parts[t])
-        return _cholesky(K, noise_var)
+# %% ../nbs/07a_correlation.ipynb #c103
+def _as_pattern(Sigmas: Array) -> tuple[Array, Array]:
+    """(c, o) of `cross_pattern`, or an error."""
+    pattern = cross_pattern(Sigmas)
+    if pattern is None:
+        raise ValueError("Sigmas must be two tasks whose cross covariances are c[s] * o[h], all else equal")
+    return pattern
 
 
-# %% ../nbs/07a_correlation.ipynb #c62
-class OneCorrelation(_Whitened):
+# %% ../nbs/07a_correlation.ipynb #c105
+def _weighted(kernels: Sequence[ScalarKernel], weights: Array, X: Array, Z: Array) -> Array:
+    """sum_h weights[h] k_h(X, Z); a feature of weight 0 is left out."""
+    blocks = [w * k(X, Z) for w, k in zip(weights, kernels, strict=True) if w]
+    return np.asarray(np.sum(blocks, axis=0)) if blocks else np.zeros((len(X), len(Z)))
+
+
+# %% ../nbs/07a_correlation.ipynb #c107
+def _whitened_tasks(
+    kernels: Sequence[ScalarKernel], variances: Array, data: TaskData, noise_var: float, carried: Any = None
+) -> tuple[list[Array], list[Array]]:
+    """Factors [L_A, L_D] of the two tasks' own blocks and their whitened y, as carried or made now."""
+    if carried is not None:
+        return [c.factor for c in carried], [c.whitened_y for c in carried]
+    rows = [data.rows(t) for t in (0, 1)]
+    own = [_weighted(kernels, variances[:, t], X, X) for t, X in enumerate(data.X[r] for r in rows)]
+    L = [_cholesky(K, noise_var) for K in own]
+    return L, [_forward(L[t], data.y[r]) for t, r in enumerate(rows)]
+
+
+# %% ../nbs/07a_correlation.ipynb #c109
+def _singular(L: Sequence[Array], z: Sequence[Array], C: Array) -> tuple[list[Array], Array, list[Array]]:
+    """[U, V] and s with L_A^{-1} C L_D^{-T} = U diag(s) V', and [a, b] = [U'z_0, V'z_1]."""
+    U, s, Vt = np.linalg.svd(_forward(L[1], _forward(L[0], C).T).T, full_matrices=False)
+    W = [U, Vt.T]
+    return W, s, [W[t].T @ z[t] for t in (0, 1)]
+
+
+# %% ../nbs/07a_correlation.ipynb #c112
+def _gap(c: Array, s: Array) -> Array:
+    """1 - c^2 s^2, shape (S, m)."""
+    return 1.0 - np.outer(c**2, s**2)
+
+
+def _check_gap(c: Array, s: Array, noise_var: float) -> None:
+    """An error if a 2 x 2 system has no positive determinant."""
+    if _gap(c, s).min(initial=1.0) <= 0:
+        raise ValueError(f"noise_var={noise_var:g} is too small for this kernel matrix, numerically singular")
+
+
+# %% ../nbs/07a_correlation.ipynb #c113
+def _solve_pairs(c: Array, s: Array, a: Array, b: Array) -> tuple[Array, Array]:
+    """Solutions (a~, b~) of the 2 x 2 systems, each of shape (S, m)."""
+    cs, gap = np.outer(c, s), _gap(c, s)
+    return (a - cs * b) / gap, (b - cs * a) / gap
+
+
+# %% ../nbs/07a_correlation.ipynb #c116
+def _read_family(kernels: Any, Sigmas: Any, data: Any) -> tuple[list[ScalarKernel], Array, TaskData]:
+    """Features, a stack of matrices (S, H, u, u) and data, which fit each other."""
+    d = task_data(data)
+    features = as_kernels("kernels", kernels, d.X.shape[1])
+    return features, as_stack("Sigmas", Sigmas, len(features), d.n_tasks), d
+
+
+# %% ../nbs/07a_correlation.ipynb #c117
+class OneCorrelation:
     """The posteriors of two tasks for many values c of one unknown correlation, from a single decomposition.
 
     Parameters
@@ -508,80 +567,106 @@ class OneCorrelation(_Whitened):
     def __init__(
         self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
     ):
-        d = task_data(data)
-        features = as_kernels("kernels", kernels, d.X.shape[1])
-        matrices = as_stack("Sigmas", Sigmas, len(features), d.n_tasks)
-        pattern = cross_pattern(matrices)
-        if pattern is None:
-            raise ValueError("Sigmas must be two tasks whose cross covariances are c[s] * o[h], all else equal")
-        self.c, o = pattern
-        variances, noise = matrices[0][:, [0, 1], [0, 1]], as_positive("noise_var", noise_var)
-        super().__init__(features, variances, o, d, noise, carried)
-        if self._gap.min(initial=1.0) <= 0:
-            raise ValueError(f"noise_var={noise:g} is too small for this kernel matrix, numerically singular")
-
-    @property
-    def _gap(self) -> Array:
-        """1 - c^2 s^2, shape (S, m)."""
-        return 1.0 - np.outer(self.c**2, self.s**2)
+        self.kernels, matrices, self.data = _read_family(kernels, Sigmas, data)
+        (self.c, self.o), noise = _as_pattern(matrices), as_positive("noise_var", noise_var)
+        self.variances, self.carried = matrices[0][:, [0, 1], [0, 1]], carried
+        self.parts = [self.data.X[self.data.rows(t)] for t in (0, 1)]
+        self.L, self.z = _whitened_tasks(self.kernels, self.variances, self.data, noise, carried)
+        self.W, self.s, self.zr = _singular(self.L, self.z, _weighted(self.kernels, self.o, *self.parts))
+        _check_gap(self.c, self.s, noise)
 
     @property
     def rotated(self) -> tuple[Array, Array]:
         """Solutions (a~, b~) in singular coordinates, each of shape (S, m)."""
-        a, b = self.zr
-        cs = np.outer(self.c, self.s)
-        return (a - cs * b) / self._gap, (b - cs * a) / self._gap
+        return _solve_pairs(self.c, self.s, *self.zr)
 
     @property
     def logdet(self) -> Array:
         """log det(Gamma_Sigma + noise_var I) for every c, shape (S,)."""
-        diagonal = sum(2 * np.log(np.diag(L)).sum() for L in self.L)
-        return np.asarray(diagonal + np.log(self._gap).sum(1))
+        return _logdets(self)
 
     @property
     def quad(self) -> Array:
         """y' (Gamma_Sigma + noise_var I)^{-1} y for every c, shape (S,)."""
-        outside = sum(z @ z - r @ r for z, r in zip(self.z, self.zr, strict=True))
-        a, b = self.rotated
-        return np.asarray(outside + a @ self.zr[0] + b @ self.zr[1])
+        return _quads(self)
 
 
-# %% ../nbs/07a_correlation.ipynb #c66
+# %% ../nbs/07a_correlation.ipynb #c119
+def _logdets(family: OneCorrelation) -> Array:
+    """log det A + log det D + sum_i log(1 - c^2 s_i^2) for every c."""
+    diagonal = sum(2 * np.log(np.diag(L)).sum() for L in family.L)
+    return np.asarray(diagonal + np.log(_gap(family.c, family.s)).sum(1))
+
+
+def _quads(family: OneCorrelation) -> Array:
+    """What lies outside the singular coordinates, and a.a~ + b.b~, for every c."""
+    outside = sum(z @ z - r @ r for z, r in zip(family.z, family.zr, strict=True))
+    a, b = family.rotated
+    return np.asarray(outside + a @ family.zr[0] + b @ family.zr[1])
+
+
+# %% ../nbs/07a_correlation.ipynb #c123
+def _whitened_blocks(family: OneCorrelation, X: Array, task: int) -> tuple[Array, Array]:
+    """P (s, M_own) and Q (s, M_other): one task at X with its own and with the other task's data."""
+    own, other, carried = task, 1 - task, family.carried
+    if carried is not None and task in carried[0].tasks and np.array_equal(X, carried[0].points):
+        return carried[own].rows(task).T, carried[other].rows(task).T
+    P = _forward(family.L[own], _weighted(family.kernels, family.variances[:, task], family.parts[own], X)).T
+    Q = _forward(family.L[other], _weighted(family.kernels, family.o, family.parts[other], X)).T
+    return P, Q
+
+
+# %% ../nbs/07a_correlation.ipynb #c125
+def _pair_means(family: OneCorrelation, task: int, P: Array, Q: Array, p: Array, q: Array) -> Array:
+    """mu_c at every point for every c, shape (S, s)."""
+    own, other, c, rotated = task, 1 - task, family.c[:, None], family.rotated
+    a_perp, b_perp = (family.z[t] - family.W[t] @ family.zr[t] for t in (own, other))
+    return np.asarray(P @ a_perp + c * (Q @ b_perp) + rotated[own] @ p.T + c * (rotated[other] @ q.T))
+
+
+# %% ../nbs/07a_correlation.ipynb #c127
+def _pair_variances(c: Array, s: Array, prior: Array, P: Array, Q: Array, p: Array, q: Array) -> Array:
+    """sigma_c^2 at every point for every c, shape (S, s)."""
+    rest = prior - (P * P).sum(1) + (p * p).sum(1)
+    c2, inverse = c[:, None] ** 2, 1.0 / _gap(c, s)
+    var = rest - c2 * ((Q * Q).sum(1) - (q * q).sum(1)) - inverse @ (p * p).T
+    var += (2 * c2 * s * inverse) @ (p * q).T - (c2 * inverse) @ (q * q).T
+    return np.maximum(var, 0.0)
+
+
+# %% ../nbs/07a_correlation.ipynb #c128
 class OneCorrelationMoments(OneCorrelation):
     """`OneCorrelation` with the posterior mean and variance of a task for every correlation."""
 
-    def _blocks(self, X: Array, task: int) -> tuple[Array, Array]:
-        """Whitened covariances (s, M_own), (s, M_other) of one task at X with its own and the other task's data."""
-        own, other = task, 1 - task
-        carried = self.carried
-        if carried is not None and task in carried[0].tasks and np.array_equal(X, carried[0].points):
-            return carried[own].rows(task).T, carried[other].rows(task).T
-        P = _forward(self.L[own], self._sum(self.variances[:, task], self.parts[own], X)).T
-        Q = _forward(self.L[other], self._sum(self.o, self.parts[other], X)).T
-        return P, Q
-
     def moments(self, X: Array, task: int) -> tuple[Array, Array]:
         """Posterior mean and variance of one task at X for every c, each of shape (S, s)."""
-        own, other = task, 1 - task
-        P, Q = self._blocks(X, task)
-        p, q = P @ self.W[own], Q @ self.W[other]
-        mean = self._mean(P, Q, p, q, task)
-        prior = sum(v * k.diag(X) for v, k in zip(self.variances[:, task], self.kernels, strict=True))
-        rest = np.asarray(prior) - (P * P).sum(1) + (p * p).sum(1)
-        c2, inverse = self.c[:, None] ** 2, 1.0 / self._gap
-        var = rest - c2 * ((Q * Q).sum(1) - (q * q).sum(1)) - inverse @ (p * p).T
-        var += (2 * c2 * self.s * inverse) @ (p * q).T - (c2 * inverse) @ (q * q).T
-        return mean, np.maximum(var, 0.0)
-
-    def _mean(self, P: Array, Q: Array, p: Array, q: Array, task: int) -> Array:
-        own, other = task, 1 - task
-        a, b = (self.rotated[t] for t in (own, other))
-        c = self.c[:, None]
-        fixed = [self.z[t] - self.W[t] @ self.zr[t] for t in (own, other)]
-        return np.asarray(P @ fixed[0] + c * (Q @ fixed[1]) + a @ p.T + c * (b @ q.T))
+        P, Q = _whitened_blocks(self, X, task)
+        p, q = P @ self.W[task], Q @ self.W[1 - task]
+        prior = np.asarray(sum(v * k.diag(X) for v, k in zip(self.variances[:, task], self.kernels, strict=True)))
+        return _pair_means(self, task, P, Q, p, q), _pair_variances(self.c, self.s, prior, P, Q, p, q)
 
 
-# %% ../nbs/07a_correlation.ipynb #c69
+# %% ../nbs/07a_correlation.ipynb #c131
+def _central_cells(mass: Array, rho: float) -> tuple[int, int]:
+    """First and last cell of the smallest run between two tails of mass at most rho/2 each."""
+    below = np.cumsum(mass)
+    lo = int(np.sum(below <= rho / 2))
+    hi = int(np.sum(below[::-1][0] - below >= rho / 2))
+    return lo, min(hi, len(mass) - 1)
+
+
+# %% ../nbs/07a_correlation.ipynb #c134
+def _hull(edges: Array, cells: Sequence[int] | NDArray[np.intp]) -> tuple[float, float]:
+    """Left end of the first cell and right end of the last."""
+    return float(edges[cells[0]]), float(edges[cells[-1] + 1])
+
+
+def _inverse_cdf(mass: Array, edges: Array, level: Array) -> Array:
+    """The r below which so much of the mass lies."""
+    return np.tanh(np.interp(level, np.r_[0.0, np.cumsum(mass)], np.arctanh(edges)))
+
+
+# %% ../nbs/07a_correlation.ipynb #c137
 @dataclass(frozen=True)
 class CorrelationPosterior:
     """Prior and posterior mass of one correlation in cells: edges (G+1,), centres r (G,), masses (G,)."""
@@ -603,24 +688,18 @@ class CorrelationPosterior:
 
     def interval(self, rho: float) -> tuple[float, float]:
         """Smallest run of cells between the two tails of mass at most rho/2 each: posterior mass >= 1 - rho."""
-        rho = as_share("rho", rho)
-        below = np.cumsum(self.mass)
-        lo = int(np.sum(below <= rho / 2))
-        hi = int(np.sum(below[::-1][0] - below >= rho / 2))
-        return float(self.edges[lo]), float(self.edges[min(hi, len(self.r) - 1) + 1])
+        return _hull(self.edges, _central_cells(self.mass, as_share("rho", rho)))
 
     def likelihood_set(self, rho: float) -> tuple[float, float]:
         """Hull of the cells whose posterior-to-prior ratio exceeds rho."""
-        keep = np.flatnonzero(self.mass > as_share("rho", rho) * self.prior)
-        return float(self.edges[keep[0]]), float(self.edges[keep[-1] + 1])
+        return _hull(self.edges, np.flatnonzero(self.mass > as_share("rho", rho) * self.prior))
 
     def draws(self, size: int, rng: np.random.Generator) -> Array:
         """Independent draws of r from the posterior, shape (size,)."""
-        u = np.interp(rng.random(as_count("size", size)), np.r_[0.0, np.cumsum(self.mass)], np.arctanh(self.edges))
-        return np.tanh(u)
+        return _inverse_cdf(self.mass, self.edges, rng.random(as_count("size", size)))
 
 
-# %% ../nbs/07a_correlation.ipynb #c70
+# %% ../nbs/07a_correlation.ipynb #c139
 def correlation_cells(eta: float, truncation: float, cells: int) -> tuple[Array, Array, Array]:
     """Edges, centres and prior masses of cells of equal width in atanh(r), for a truncated LKJ prior of two tasks."""
     distance = as_nonnegative("truncation", truncation)
@@ -633,7 +712,7 @@ def correlation_cells(eta: float, truncation: float, cells: int) -> tuple[Array,
     return np.tanh(zeta), centre, prior / prior.sum()
 
 
-# %% ../nbs/07a_correlation.ipynb #c72
+# %% ../nbs/07a_correlation.ipynb #c142
 def with_correlation(base: Array, r: ArrayLike, feature: int = 0) -> Array:
     """Copies of base (H, 2, 2), one a value of r, with correlation r in one feature: shape (S, H, 2, 2)."""
     values, feature = np.ravel(as_real("r", r)), as_index("feature", feature, len(base))
@@ -643,13 +722,31 @@ def with_correlation(base: Array, r: ArrayLike, feature: int = 0) -> Array:
     return Sigmas
 
 
+# %% ../nbs/07a_correlation.ipynb #c143
 def _as_base(base: ArrayLike | None, n_features: int, n_tasks: int) -> Array:
     """The matrices that are known, identities if not given."""
     given = np.repeat(np.eye(n_tasks)[None], n_features, axis=0) if base is None else base
     return as_sigma("base", given, n_features, n_tasks)
 
 
-# %% ../nbs/07a_correlation.ipynb #c74
+# %% ../nbs/07a_correlation.ipynb #c146
+def _bayes(edges: Array, r: Array, prior: Array, log_likelihood: Array) -> CorrelationPosterior:
+    """Posterior masses of the cells, from prior masses and the likelihood at their centres."""
+    joint = np.log(prior) + log_likelihood
+    total = float(logsumexp(joint))
+    return CorrelationPosterior(edges, r, prior, np.exp(joint - total), total)
+
+
+# %% ../nbs/07a_correlation.ipynb #c149
+def _two_tasks(data: Any) -> TaskData:
+    """The data of two tasks, or an error that says what takes more."""
+    d = task_data(data)
+    if d.n_tasks != 2:
+        raise ValueError(f"data must hold two tasks, got {d.n_tasks}; `sample_correlations` takes more")
+    return d
+
+
+# %% ../nbs/07a_correlation.ipynb #c150
 def correlation_posterior(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -685,26 +782,28 @@ def correlation_posterior(
     ValueError
         If the data are not those of two tasks, or another argument is not understood.
     """
-    d = task_data(data)
-    if d.n_tasks != 2:
-        raise ValueError(f"data must hold two tasks, got {d.n_tasks}; `sample_correlations` takes more")
+    d = _two_tasks(data)
     features, scale = as_kernels("kernels", kernels, d.X.shape[1]), as_scale("scale", scale)
     edges, r, prior = correlation_cells(eta, truncation, cells)
     matrices = with_correlation(_as_base(base, len(features), 2), r, feature)
     family = lmc_family(features, matrices, d, noise_var)
-    joint = np.log(prior) + log_evidence(family.logdet, family.quad, len(d), scale)
-    total = float(logsumexp(joint))
-    return CorrelationPosterior(edges, r, prior, np.exp(joint - total), total)
+    return _bayes(edges, r, prior, log_evidence(family.logdet, family.quad, len(d), scale))
 
 
-# %% ../nbs/07a_correlation.ipynb #c76
+# %% ../nbs/07a_correlation.ipynb #c152
+def _task_moments(post: LMCPosterior, X: Array, task: int) -> tuple[Array, Array]:
+    """Posterior mean and variance of one task at X, each of shape (s,)."""
+    V = post.whiten(X, task)
+    prior = sum(S[task, task] * k.diag(X) for k, S in zip(post.kernels, post.Sigma, strict=True))
+    return post.whitened_y @ V, np.maximum(prior - (V * V).sum(0), 0.0)
+
+
+# %% ../nbs/07a_correlation.ipynb #c154
 class PlainFamily:
     """The posteriors for many Sigmas, one factorisation each: any number of tasks and features."""
 
     def __init__(self, kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float):
-        d = task_data(data)
-        features = as_kernels("kernels", kernels, d.X.shape[1])
-        stack = as_stack("Sigmas", Sigmas, len(features), d.n_tasks)
+        features, stack, d = _read_family(kernels, Sigmas, data)
         self.posts = [LMCPosterior(features, S, d, noise_var) for S in stack]
 
     @property
@@ -719,13 +818,11 @@ class PlainFamily:
 
     def moments(self, X: Array, task: int) -> tuple[Array, Array]:
         """Posterior mean and variance of one task at X for every Sigma, each of shape (S, s)."""
-        V = [p.whiten(X, task) for p in self.posts]
-        prior = [sum(S[task, task] * k.diag(X) for k, S in zip(p.kernels, p.Sigma, strict=True)) for p in self.posts]
-        var = np.array([a - (v * v).sum(0) for a, v in zip(prior, V, strict=True)])
-        return np.array([p.whitened_y @ v for p, v in zip(self.posts, V, strict=True)]), np.maximum(var, 0.0)
+        mean, var = zip(*(_task_moments(p, X, task) for p in self.posts), strict=True)
+        return np.array(mean), np.array(var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c77
+# %% ../nbs/07a_correlation.ipynb #c156
 def lmc_family(
     kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, carried: Any = None
 ) -> OneCorrelationMoments | PlainFamily:
@@ -736,13 +833,14 @@ def lmc_family(
     return PlainFamily(kernels, matrices, d, noise_var)
 
 
-# %% ../nbs/07a_correlation.ipynb #c92
+# %% ../nbs/07a_correlation.ipynb #c178
 def lkj_log_density_atanh(zeta: Array, u: int, eta: float) -> float:
     """Log density (unnormalised) of the LKJ prior in the coordinates atanh(partial correlation)."""
-    a = eta + (u - 2 - _columns(u)) / 2
+    a = _beta_parameters(u, eta)
     return float(-(2 * a * (np.logaddexp(zeta, -zeta) - np.log(2))).sum())  # log cosh, without overflow
 
 
+# %% ../nbs/07a_correlation.ipynb #c182
 def split_rhat(chains: Array) -> Array:
     """Potential scale reduction of chains (steps, walkers, dim), each split in two; near 1 when they agree."""
     half = len(chains) // 2
@@ -751,7 +849,7 @@ def split_rhat(chains: Array) -> Array:
     return np.asarray(np.sqrt((half - 1) / half + between / (half * np.maximum(within, 1e-300))))
 
 
-# %% ../nbs/07a_correlation.ipynb #c94
+# %% ../nbs/07a_correlation.ipynb #c184
 @dataclass(frozen=True)
 class CorrelationDraws:
     """Draws of (Sigma_1, ..., Sigma_H) from their posterior, with the diagnostics of the chain that made them."""
@@ -775,7 +873,7 @@ class CorrelationDraws:
         )
 
 
-# %% ../nbs/07a_correlation.ipynb #c96
+# %% ../nbs/07a_correlation.ipynb #c186
 def _emcee() -> Any:
     """The optional sampler, or an ImportError that says how to get it."""
     try:
@@ -784,12 +882,13 @@ def _emcee() -> Any:
         raise ImportError("more than one unknown correlation needs the sampler emcee: pip install emcee") from None
 
 
+# %% ../nbs/07a_correlation.ipynb #c188
 def _legacy_state(rng: np.random.Generator) -> Any:
     """A state for emcee's private generator, made from ours: the global generator is not involved."""
     return np.random.RandomState(int(rng.integers(2**31))).get_state()
 
 
-# %% ../nbs/07a_correlation.ipynb #c97
+# %% ../nbs/07a_correlation.ipynb #c190
 def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
     """base (H, u, u) with the correlations of the unknown features read from zeta."""
     u, Sigma = base.shape[-1], base.copy()
@@ -799,34 +898,53 @@ def _assemble(zeta: Array, base: Array, unknown: Sequence[int]) -> Array:
     return Sigma
 
 
-# %% ../nbs/07a_correlation.ipynb #c99
+# %% ../nbs/07a_correlation.ipynb #c192
 @dataclass(frozen=True)
-class _Target:
-    """Log posterior density of the unknown features' coordinates."""
+class _LogPrior:
+    """Log density of truncated LKJ priors of u tasks in the coordinates atanh(partial correlation)."""
+
+    u: int
+    eta: float
+    truncation: float
+
+    def __call__(self, zetas: Sequence[Array]) -> float:
+        R = partial_to_correlation(np.tanh(zetas), self.u)
+        if np.linalg.eigvalsh(R).min() < self.truncation:
+            return -np.inf
+        return float(sum(lkj_log_density_atanh(z, self.u, self.eta) for z in zetas))
+
+
+# %% ../nbs/07a_correlation.ipynb #c195
+@dataclass(frozen=True)
+class _LogEvidence:
+    """Log evidence of one Sigma."""
 
     kernels: Sequence[ScalarKernel]
     data: TaskData
     noise_var: float
-    base: Array
-    unknown: Sequence[int]
-    eta: float
-    truncation: float
     scale: tuple[float, float] | None
 
-    def likelihood(self, Sigma: Array) -> float:
-        """Log evidence of one Sigma."""
-        post = LMCPosterior(self.kernels, Sigma, self.data, self.noise_var)
-        return float(log_evidence(post.logdet, post.quad, len(self.data), self.scale))
+    def __call__(self, Sigma: Array) -> float:
+        now = _Factored(self.kernels, Sigma, self.data, self.noise_var)
+        return float(log_evidence(now.logdet, now.quad, len(self.data), self.scale))
+
+
+# %% ../nbs/07a_correlation.ipynb #c197
+@dataclass(frozen=True)
+class _Target:
+    """Log posterior density of the unknown features' coordinates."""
+
+    prior: _LogPrior
+    evidence: _LogEvidence
+    base: Array
+    unknown: Sequence[int]
 
     def __call__(self, zeta: Array) -> float:
-        u, parts = self.base.shape[-1], np.split(zeta, len(self.unknown))
-        if np.linalg.eigvalsh(partial_to_correlation(np.tanh(parts), u)).min() < self.truncation:
-            return -np.inf
-        prior = sum(lkj_log_density_atanh(z, u, self.eta) for z in parts)
-        return prior + self.likelihood(_assemble(zeta, self.base, self.unknown))
+        prior = self.prior(np.split(zeta, len(self.unknown)))
+        return prior if prior == -np.inf else prior + self.evidence(_assemble(zeta, self.base, self.unknown))
 
 
-# %% ../nbs/07a_correlation.ipynb #c101
+# %% ../nbs/07a_correlation.ipynb #c199
 def _as_unknown(unknown: Any, n_features: int) -> list[int]:
     """Different numbers of features, at least one."""
     if isinstance(unknown, str) or not isinstance(unknown, Iterable):
@@ -837,7 +955,7 @@ def _as_unknown(unknown: Any, n_features: int) -> list[int]:
     return features
 
 
-# %% ../nbs/07a_correlation.ipynb #c103
+# %% ../nbs/07a_correlation.ipynb #c201
 def _as_steps(steps: Any, max_steps: Any) -> tuple[int, int]:
     """Length of the chains at first and at most."""
     first, most = as_count("steps", steps), as_count("max_steps", max_steps)
@@ -846,30 +964,76 @@ def _as_steps(steps: Any, max_steps: Any) -> tuple[int, int]:
     return first, most
 
 
-# %% ../nbs/07a_correlation.ipynb #c105
+# %% ../nbs/07a_correlation.ipynb #c203
+def _several_tasks(data: Any) -> TaskData:
+    """The data of two tasks or more."""
+    d = task_data(data)
+    if d.n_tasks < 2:
+        raise ValueError("data must hold two tasks or more, got 1: a task alone has no correlation")
+    return d
+
+
+def _as_truncation(truncation: Any) -> float:
+    """The smallest eigenvalue that is kept, in [0, 1)."""
+    distance = as_nonnegative("truncation", truncation)
+    if distance >= 1:
+        raise ValueError(f"truncation must be in [0, 1), got {truncation!r}")
+    return distance
+
+
+# %% ../nbs/07a_correlation.ipynb #c206
 def _as_target(
     kernels: Any, data: Any, noise_var: Any, base: Any, unknown: Any, eta: Any, truncation: Any, scale: Any
 ) -> _Target:
     """The density of `sample_correlations`, its arguments read."""
-    d = task_data(data)
-    if d.n_tasks < 2:
-        raise ValueError("data must hold two tasks or more, got 1: a task alone has no correlation")
-    features, distance = as_kernels("kernels", kernels, d.X.shape[1]), as_nonnegative("truncation", truncation)
-    if distance >= 1:
-        raise ValueError(f"truncation must be in [0, 1), got {truncation!r}")
-    return _Target(
-        kernels=features,
-        data=d,
-        noise_var=as_positive("noise_var", noise_var),
-        base=_as_base(base, len(features), d.n_tasks),
-        unknown=_as_unknown(unknown, len(features)),
-        eta=as_positive("eta", eta),
-        truncation=distance,
-        scale=as_scale("scale", scale),
+    d = _several_tasks(data)
+    features, distance = as_kernels("kernels", kernels, d.X.shape[1]), _as_truncation(truncation)
+    noise, known = as_positive("noise_var", noise_var), _as_base(base, len(features), d.n_tasks)
+    which = _as_unknown(unknown, len(features))
+    prior = _LogPrior(d.n_tasks, as_positive("eta", eta), distance)
+    return _Target(prior, _LogEvidence(features, d, noise, as_scale("scale", scale)), known, which)
+
+
+# %% ../nbs/07a_correlation.ipynb #c209
+def _ensemble(emcee: Any, target: _Target, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A sampler of the target, and the state that its walkers start from."""
+    u = target.base.shape[-1]
+    dim = len(target.unknown) * (u * (u - 1) // 2)
+    walkers = max(4 * dim, 8)
+    start = emcee.State(0.1 * rng.standard_normal((walkers, dim)), random_state=_legacy_state(rng))
+    moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.2)]  # mix better than the default here
+    return emcee.EnsembleSampler(walkers, dim, target, moves=moves), start
+
+
+# %% ../nbs/07a_correlation.ipynb #c211
+def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
+    """Thinned draws and diagnostics of the chains so far, without their first third."""
+    burn = sampler.iteration // 3
+    chain = sampler.get_chain(discard=burn)
+    tau = float(np.max(sampler.get_autocorr_time(discard=burn, quiet=True, tol=0)))
+    flat, prob = sampler.get_chain(discard=burn, flat=True), sampler.get_log_prob(discard=burn, flat=True)
+    pick = np.linspace(0, len(flat) - 1, draws).astype(int)
+    return CorrelationDraws(
+        Sigmas=np.stack([_assemble(z, target.base, target.unknown) for z in flat[pick]]),
+        log_evidence_terms=prob[pick],
+        rhat=split_rhat(chain),
+        effective=float(len(flat) / max(tau, 1.0)),
+        acceptance=float(np.mean(sampler.acceptance_fraction)),
     )
 
 
-# %% ../nbs/07a_correlation.ipynb #c106
+# %% ../nbs/07a_correlation.ipynb #c213
+def _run(sampler: Any, start: Any, target: _Target, steps: int, max_steps: int, draws: int) -> CorrelationDraws:
+    """Chains of `steps` steps, doubled until they agree or `max_steps` is reached."""
+    sampler.run_mcmc(start, steps)
+    result = _summarise(sampler, target, draws)
+    while not result.converged and sampler.iteration < max_steps:
+        sampler.run_mcmc(None, sampler.iteration)
+        result = _summarise(sampler, target, draws)
+    return result
+
+
+# %% ../nbs/07a_correlation.ipynb #c214
 def sample_correlations(
     kernels: Sequence[ScalarKernel],
     data: Sequence[tuple[ArrayLike, ArrayLike]] | TaskData,
@@ -908,43 +1072,18 @@ def sample_correlations(
     """
     target = _as_target(kernels, data, noise_var, base, unknown, eta, truncation, scale)
     (steps, max_steps), draws = _as_steps(steps, max_steps), as_count("draws", draws)
-    rng, emcee, u = as_generator(seed), _emcee(), target.data.n_tasks
-    dim = len(target.unknown) * (u * (u - 1) // 2)
-    walkers = max(4 * dim, 8)
-    start = emcee.State(0.1 * rng.standard_normal((walkers, dim)), random_state=_legacy_state(rng))
-    moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.2)]  # mix better than the default here
-    sampler = emcee.EnsembleSampler(walkers, dim, target, moves=moves)
-    sampler.run_mcmc(start, steps)
-    result = _summarise(sampler, target, draws)
-    while not result.converged and sampler.iteration < max_steps:
-        sampler.run_mcmc(None, sampler.iteration)
-        result = _summarise(sampler, target, draws)
-    return result
+    rng, emcee = as_generator(seed), _emcee()
+    sampler, start = _ensemble(emcee, target, rng)
+    return _run(sampler, start, target, steps, max_steps, draws)
 
 
-# %% ../nbs/07a_correlation.ipynb #c107
-def _summarise(sampler: Any, target: _Target, draws: int) -> CorrelationDraws:
-    """Thinned draws and diagnostics of the chains so far, without their first third."""
-    burn = sampler.iteration // 3
-    chain = sampler.get_chain(discard=burn)
-    tau = float(np.max(sampler.get_autocorr_time(discard=burn, quiet=True, tol=0)))
-    flat, prob = sampler.get_chain(discard=burn, flat=True), sampler.get_log_prob(discard=burn, flat=True)
-    pick = np.linspace(0, len(flat) - 1, draws).astype(int)
-    return CorrelationDraws(
-        Sigmas=np.stack([_assemble(z, target.base, target.unknown) for z in flat[pick]]),
-        log_evidence_terms=prob[pick],
-        rhat=split_rhat(chain),
-        effective=float(len(flat) / max(tau, 1.0)),
-        acceptance=float(np.mean(sampler.acceptance_fraction)),
-    )
-
-
-# %% ../nbs/07a_correlation.ipynb #c116
+# %% ../nbs/07a_correlation.ipynb #c226
 def exchangeable_rho(n_draws: int) -> float:
     """Probability that the truth's scalar statistic exceeds the largest of n exact independent posterior draws."""
     return 1.0 / (as_count("n_draws", n_draws) + 1)
 
 
+# %% ../nbs/07a_correlation.ipynb #c227
 def draws_needed(rho: float) -> int:
     """Number of exact independent draws for a given rho."""
     return max(int(np.ceil(1.0 / as_share("rho", rho) - 1 - 1e-12)), 1)

@@ -41,18 +41,27 @@ __all__ = [
 
 
 # %% ../nbs/00_kernels.ipynb #c6
+def _numbers(value: Any) -> NDArray[Any]:
+    """An array of real numbers, with its mask if there is one; a truth value or a word is no number: a TypeError."""
+    several = isinstance(value, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in value)
+    given = np.ma.array(value) if several else np.asanyarray(value)
+    words = given.dtype.kind == "O" and any(isinstance(v, bool | str | bytes | complex) for v in given.flat)
+    if words or given.dtype.kind not in "iufO":
+        raise TypeError
+    return given
+
+
+# %% ../nbs/00_kernels.ipynb #c7
 def as_real(name: str, value: Any) -> Array:
     """Real numbers as an array of their own (a copy: what the caller does with his is his affair), NaN where masked."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        masked = isinstance(value, np.ma.MaskedArray)
-        return np.array(value.astype(float).filled(np.nan) if masked else value, dtype=float)
-    except (TypeError, ValueError):
+        given = _numbers(value)
+        return np.array(np.ma.filled(given.astype(float), np.nan), dtype=float)
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be an array of real numbers, got {value!r:.60}") from None
 
 
-# %% ../nbs/00_kernels.ipynb #c8
+# %% ../nbs/00_kernels.ipynb #c9
 def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     """Points as a finite (t, d) array, or a ValueError that says what came instead.
 
@@ -73,21 +82,19 @@ def as_points(name: str, X: ArrayLike, d: int | None = None) -> Array:
     return points
 
 
-# %% ../nbs/00_kernels.ipynb #c10
+# %% ../nbs/00_kernels.ipynb #c11
 def as_nonnegative(name: str, value: Any) -> float:
     """A finite float >= 0, or an error that names the argument; a truth value or a word is no number."""
     try:
-        if isinstance(value, bool | np.bool_ | str | bytes) or np.iscomplexobj(value):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+        number = float(_numbers(value))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be a number, got {value!r:.60}") from None
     if not (np.isfinite(number) and number >= 0):
         raise ValueError(f"{name} must be a finite number >= 0, got {number}")
     return number
 
 
-# %% ../nbs/00_kernels.ipynb #c11
+# %% ../nbs/00_kernels.ipynb #c12
 def as_positive(name: str, value: Any) -> float:
     """A finite float > 0, or an error that names the argument."""
     number = as_nonnegative(name, value)
@@ -96,7 +103,7 @@ def as_positive(name: str, value: Any) -> float:
     return number
 
 
-# %% ../nbs/00_kernels.ipynb #c14
+# %% ../nbs/00_kernels.ipynb #c15
 def as_count(name: str, value: Any) -> int:
     """A whole number >= 1, or an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -104,7 +111,7 @@ def as_count(name: str, value: Any) -> int:
     return int(value)
 
 
-# %% ../nbs/00_kernels.ipynb #c17
+# %% ../nbs/00_kernels.ipynb #c18
 def as_psd(name: str, B: ArrayLike) -> Array:
     """A symmetric positive semi-definite (n, n) matrix, or an error that names the argument."""
     matrix = as_points(name, B)
@@ -120,7 +127,7 @@ def as_psd(name: str, B: ArrayLike) -> Array:
     return symmetric
 
 
-# %% ../nbs/00_kernels.ipynb #c22
+# %% ../nbs/00_kernels.ipynb #c23
 class Comparable:
     """Equal, and usable as a dictionary's key, where `_key` is equal."""
 
@@ -134,14 +141,14 @@ class Comparable:
         return hash(self._key())
 
 
-# %% ../nbs/00_kernels.ipynb #c24
+# %% ../nbs/00_kernels.ipynb #c25
 def _both(X: ArrayLike, Z: ArrayLike | None) -> tuple[Array, Array]:
     """The rows of X (s, d) and of Z (t, d), which are those of X again if Z is not given."""
     left = as_points("X", X)
     return left, left if Z is None else as_points("Z", Z, left.shape[1])
 
 
-# %% ../nbs/00_kernels.ipynb #c25
+# %% ../nbs/00_kernels.ipynb #c26
 class Evaluated:
     """Values at points that are checked at the door; subclasses give `_cross` and `_diag`."""
 
@@ -160,7 +167,7 @@ class Evaluated:
         return self._diag(as_points("X", X))
 
 
-# %% ../nbs/00_kernels.ipynb #c29
+# %% ../nbs/00_kernels.ipynb #c30
 class ScalarKernel(Evaluated, Comparable):
     """A positive definite function of two points; subclasses give `_key`, `_cross`, `_diag` and `_gradient`."""
 
@@ -185,14 +192,14 @@ class ScalarKernel(Evaluated, Comparable):
     __array_ufunc__ = None  # so that `B * k` with a numpy array comes to us
 
 
-# %% ../nbs/00_kernels.ipynb #c30
+# %% ../nbs/00_kernels.ipynb #c31
 def _as_kernel(name: str, k: Any) -> ScalarKernel:
     if not isinstance(k, ScalarKernel):
         raise TypeError(f"{name} must be a scalar kernel such as SE(0.2), got {type(k).__name__}")
     return k
 
 
-# %% ../nbs/00_kernels.ipynb #c32
+# %% ../nbs/00_kernels.ipynb #c33
 def _as_lengthscale(value: ArrayLike) -> Array:
     """One number > 0, or one an input, as an array (1,) or (d,)."""
     scale = np.atleast_1d(as_real("lengthscale", value))
@@ -201,21 +208,21 @@ def _as_lengthscale(value: ArrayLike) -> Array:
     return scale
 
 
-# %% ../nbs/00_kernels.ipynb #c33
+# %% ../nbs/00_kernels.ipynb #c34
 def _fits(lengthscale: Array, X: Array) -> None:
     """A ValueError if points have not as many columns as there are lengthscales."""
     if lengthscale.size not in (1, X.shape[1]):
         raise ValueError(f"lengthscale has {lengthscale.size} entries, the points have {X.shape[1]} columns")
 
 
-# %% ../nbs/00_kernels.ipynb #c34
+# %% ../nbs/00_kernels.ipynb #c35
 def _distance2(X: Array, Z: Array, lengthscale: Array) -> Array:
     """Squared scaled distances (s, t)."""
     _fits(lengthscale, X)
     return cdist(X / lengthscale, Z / lengthscale, "sqeuclidean")
 
 
-# %% ../nbs/00_kernels.ipynb #c36
+# %% ../nbs/00_kernels.ipynb #c37
 class Stationary(ScalarKernel):
     """A kernel phi(r^2) of the scaled distance; subclasses give `_phi` and `_dphi`."""
 
@@ -246,7 +253,7 @@ class Stationary(ScalarKernel):
         return slope[:, :, None] * (X[:, None, :] - Z[None, :, :]) / self.lengthscale**2
 
 
-# %% ../nbs/00_kernels.ipynb #c37
+# %% ../nbs/00_kernels.ipynb #c38
 class SE(Stationary):
     """Squared exponential kernel exp(-r^2/2): functions with derivatives of every order.
 
@@ -268,14 +275,14 @@ class SE(Stationary):
         return -np.exp(-r2 / 2) / 2
 
 
-# %% ../nbs/00_kernels.ipynb #c40
+# %% ../nbs/00_kernels.ipynb #c41
 def _matern(nu: float, a: Array) -> Array:
     """The Matern profile at a = sqrt(2 nu) r."""
     polynomial = {0.5: np.ones_like(a), 1.5: 1 + a, 2.5: 1 + a + a**2 / 3}[nu]
     return polynomial * np.exp(-a)
 
 
-# %% ../nbs/00_kernels.ipynb #c41
+# %% ../nbs/00_kernels.ipynb #c42
 def _matern_slope(nu: float, a: Array) -> Array:
     """Its derivative in r^2."""
     if nu == 0.5:  # a cusp: no gradient at distance zero, and 0 is the fair choice
@@ -284,7 +291,7 @@ def _matern_slope(nu: float, a: Array) -> Array:
     return -nu * factor * np.exp(-a)
 
 
-# %% ../nbs/00_kernels.ipynb #c42
+# %% ../nbs/00_kernels.ipynb #c43
 class Matern(Stationary):
     """Matern kernel: functions with nu - 1/2 derivatives.
 
@@ -317,7 +324,7 @@ class Matern(Stationary):
         return _matern_slope(self.nu, np.sqrt(2 * self.nu * r2))
 
 
-# %% ../nbs/00_kernels.ipynb #c45
+# %% ../nbs/00_kernels.ipynb #c46
 class Scaled(ScalarKernel):
     """The kernel variance * k, written `variance * k`."""
 
@@ -348,13 +355,13 @@ class Scaled(ScalarKernel):
         return self._variance * self.k._gradient(X, Z)
 
 
-# %% ../nbs/00_kernels.ipynb #c56
+# %% ../nbs/00_kernels.ipynb #c57
 def total(arrays: Iterable[Array]) -> Array:
     """The sum of some arrays of one shape."""
     return reduce(np.add, arrays)
 
 
-# %% ../nbs/00_kernels.ipynb #c57
+# %% ../nbs/00_kernels.ipynb #c58
 def _as_terms(terms: Sequence[tuple[ScalarKernel, ArrayLike]]) -> list[tuple[ScalarKernel, Array]]:
     """Pairs (k, B) of a scalar kernel and a matrix, all of one size, or an error that says what came."""
     if not isinstance(terms, Sequence) or not all(isinstance(t, Sequence) and len(t) == 2 for t in terms):
@@ -368,7 +375,7 @@ def _as_terms(terms: Sequence[tuple[ScalarKernel, ArrayLike]]) -> list[tuple[Sca
     return pairs
 
 
-# %% ../nbs/00_kernels.ipynb #c59
+# %% ../nbs/00_kernels.ipynb #c60
 class MultiTaskKernel(Evaluated, Comparable):
     """A sum of separable kernels k_j(x, x') B_j; `terms` is the list of pairs (k_j, B_j).
 
@@ -409,14 +416,14 @@ class MultiTaskKernel(Evaluated, Comparable):
         return f"{type(self).__name__}({self.n_tasks} tasks: {', '.join(repr(k) for k, _ in self.terms)})"
 
 
-# %% ../nbs/00_kernels.ipynb #c61
+# %% ../nbs/00_kernels.ipynb #c62
 def _one_matrix(blocks: Array) -> Array:
     """Blocks (s, t, n, n) as one matrix (s n, t n), point by point."""
     s, t, n, _ = blocks.shape
     return blocks.transpose(0, 2, 1, 3).reshape(s * n, t * n)
 
 
-# %% ../nbs/00_kernels.ipynb #c64
+# %% ../nbs/00_kernels.ipynb #c65
 class ICM(MultiTaskKernel):
     """Intrinsic coregionalization model k(x, x') B, also written `k * B`.
 
@@ -447,7 +454,7 @@ class ICM(MultiTaskKernel):
         return self.terms[0][1]
 
 
-# %% ../nbs/00_kernels.ipynb #c66
+# %% ../nbs/00_kernels.ipynb #c67
 def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     """The kernel k (omega I + (1 - omega) 11'/n): n tasks that share one function up to the level omega.
 
@@ -470,7 +477,7 @@ def similar_tasks(k: ScalarKernel, n: int, omega: float) -> ICM:
     return ICM(k, omega * np.eye(n) + (1 - omega) / n)
 
 
-# %% ../nbs/00_kernels.ipynb #c69
+# %% ../nbs/00_kernels.ipynb #c70
 class Diagonal(MultiTaskKernel):
     """Unrelated tasks: diag(k_1, ..., k_n).
 
@@ -492,7 +499,7 @@ class Diagonal(MultiTaskKernel):
         return [k for k, _ in self.terms]
 
 
-# %% ../nbs/00_kernels.ipynb #c71
+# %% ../nbs/00_kernels.ipynb #c72
 class LMC(MultiTaskKernel):
     """Linear model of coregionalization: the sum of k_j(x, x') B_j over the terms (k_j, B_j).
 

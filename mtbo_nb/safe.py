@@ -242,25 +242,34 @@ def _model_evidence(evidence: list[float | None]) -> Array:
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c24
-class LastMoments:
-    """The same moments as the function's, remembered for the last array of points."""
+_Moments = Callable[[Array, int], tuple[Array, Array]]
 
-    def __init__(self, moments: Callable[[Array, int], tuple[Array, Array]]):
+
+class LastMoments:
+    """The same moments as the function's, remembered for the last points; not to be written to."""
+
+    def __init__(self, moments: _Moments):
         self.moments, self.X = moments, np.empty(0)
         self.known: dict[int, tuple[Array, Array]] = {}
 
     def __call__(self, X: Array, task: int) -> tuple[Array, Array]:
         """Moments of one task at X."""
-        if self.X is not X:
-            self.X, self.known = X, {}
+        if not np.array_equal(self.X, X):
+            self.X, self.known = X.copy(), {}
         if task not in self.known:
-            self.known[task] = self.moments(X, task)
+            mean, spread = (np.asarray(part).view() for part in self.moments(X, task))
+            mean.flags.writeable = spread.flags.writeable = False
+            self.known[task] = mean, spread
         return self.known[task]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is remembered: a file need not hold it."""
+        return {"moments": self.moments, "X": np.empty(0), "known": {}}
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c25
 class Belief:
-    """The posterior of f as a weighted sum of nodes, over all models."""
+    """The posterior of f as a weighted sum of nodes, over all models; `noise_std` is in the unit of the outputs."""
 
     def __init__(
         self,
@@ -287,7 +296,8 @@ class Belief:
         self.dof = 2 * a + len(data)
         quad = np.concatenate([f.quad for f in self.families])
         self.factor = np.sqrt((b + quad / 2) / (a + len(data) / 2)) if prior.scale else np.ones(len(quad))
-        self.noise_std = float(np.sqrt(prior.noise_var * (self.weights @ self.factor**2)))  # it scales with the outputs
+        self.spread = 1.0 if np.isinf(self.dof) else self.dof / (self.dof - 2)  # variance of Student's t
+        self.noise_std = float(np.sqrt(prior.noise_var * self.spread * (self.weights @ self.factor**2)))
 
     def _moments(self, X: Array, task: int) -> tuple[Array, Array]:
         """Centre and scale of one task at X for every node, each (J, s)."""
@@ -304,9 +314,8 @@ class Belief:
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
-    spread = 1.0 if np.isinf(belief.dof) else belief.dof / (belief.dof - 2)
     centre = belief.weights @ mean
-    return centre, np.sqrt(belief.weights @ (spread * sd**2 + (mean - centre) ** 2))
+    return centre, np.sqrt(belief.weights @ (belief.spread * sd**2 + (mean - centre) ** 2))
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c27
@@ -339,9 +348,10 @@ def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
         return missing
-    if isinstance(value, bool | np.bool_ | str) or np.iscomplexobj(value) or np.size(as_real(name, value)) != 1:
+    number = as_real(name, value)
+    if number.size != 1:
         raise TypeError(f"{name} must be a number, a pair (lower, upper) or None, got {value!r:.60}")
-    return float(as_real(name, value).item())
+    return float(number.item())
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c40
@@ -401,17 +411,28 @@ def _short(x: Array) -> list[float]:
 
 # %% ../nbs/07_safe_lmc.ipynb #c48
 @dataclass(frozen=True)
-class Proposal:
-    """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
+class _AtPoint:
+    """Something about a point and a task; a copy from memory or from a file cannot be written to either."""
 
     x: Array
     task: int
-    certificate: str
-    value: float | None
-    messages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", _fixed(self.x))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c49
+@dataclass(frozen=True)
+class Proposal(_AtPoint):
+    """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
+
+    certificate: str
+    value: float | None
+    messages: tuple[str, ...] = ()
 
     def __iter__(self) -> Any:
         return iter((self.x, self.task))
@@ -421,16 +442,14 @@ class Proposal:
         return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c50
 @dataclass(frozen=True)
-class Run:
+class Run(_AtPoint):
     """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
 
     A run of several tasks gives several observations; `first` marks where the next one begins.
     """
 
-    x: Array
-    task: int
     y: float
     risk: float = 0.0
     unsafe: bool = False
@@ -438,18 +457,15 @@ class Run:
     note: str = ""
     first: bool = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _fixed(self.x))
 
-
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c51
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
     cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c52
 class SafeHistory(list[Run]):
     """The observations in their order, with a short repr and a table in a notebook."""
 
@@ -474,7 +490,7 @@ class SafeHistory(list[Run]):
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c54
+# %% ../nbs/07_safe_lmc.ipynb #c55
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -524,14 +540,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c57
+# %% ../nbs/07_safe_lmc.ipynb #c58
 def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
     """Which of the points X (s, d) are x (d,), to rounding."""
     size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
     return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c58
+# %% ../nbs/07_safe_lmc.ipynb #c59
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -539,13 +555,13 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c59
+# %% ../nbs/07_safe_lmc.ipynb #c60
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
     return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c60
+# %% ../nbs/07_safe_lmc.ipynb #c61
 def _best_safe_run(record: SafeRecord) -> Array:
     """The best point of the plant that was never measured outside the limits."""
     X, y = record.of(record.main_task)
@@ -560,7 +576,7 @@ def _best_safe_run(record: SafeRecord) -> Array:
     return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c63
+# %% ../nbs/07_safe_lmc.ipynb #c64
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
@@ -577,7 +593,7 @@ def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c65
+# %% ../nbs/07_safe_lmc.ipynb #c66
 def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     """The task of a number told without one."""
     if record.n_tasks == 1:
@@ -587,7 +603,7 @@ def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     return asked.task
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c66
+# %% ../nbs/07_safe_lmc.ipynb #c67
 def _read_observation(
     record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
@@ -606,11 +622,13 @@ def _read_observation(
     return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c70
+# %% ../nbs/07_safe_lmc.ipynb #c71
 def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     """The data at the start, task after task; nothing yet is fine."""
-    if data is None or isinstance(data, TaskData):
-        return data or task_data([(np.empty((0, d)), np.empty(0))] * n_tasks)
+    if data is None:
+        return task_data([(np.empty((0, d)), np.empty(0))] * n_tasks)
+    if isinstance(data, TaskData):
+        data = [(data.X[data.task == t], data.y[data.task == t]) for t in range(data.n_tasks)]
     rows = list(data) if np.iterable(data) and not isinstance(data, str) else []
     if not rows or not all(isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in rows):
         raise TypeError(f"data must be a list of pairs (X_t, y_t), one a task, got {data!r:.60}")
@@ -618,7 +636,7 @@ def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c71
+# %% ../nbs/07_safe_lmc.ipynb #c72
 def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     """The same data with the plant's points as points of the domain; a ValueError if they are none."""
     X = seeds.X.copy()
@@ -630,7 +648,7 @@ def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     return replace(seeds, X=X)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c72
+# %% ../nbs/07_safe_lmc.ipynb #c73
 def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
     """The data at the start: points of the domain, inside the limits."""
     seeds = _stack(data, n_tasks, domain.d)
@@ -645,12 +663,12 @@ def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c75
+# %% ../nbs/07_safe_lmc.ipynb #c76
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c76
+# %% ../nbs/07_safe_lmc.ipynb #c77
 def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
     """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
@@ -663,7 +681,7 @@ def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about:
     return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c79
+# %% ../nbs/07_safe_lmc.ipynb #c80
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -672,7 +690,7 @@ class Verdict:
     value: Array
     score: Array
 
-    def __getitem__(self, rows: Any) -> Verdict:
+    def at(self, rows: Any) -> Verdict:
         """The verdict on some of the points."""
         return Verdict(self.ok[rows], self.value[rows], self.score[rows])
 
@@ -689,12 +707,12 @@ class Verdict:
         return int(np.argmax(np.where(self.ok, self.score, -np.inf)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c81
+# %% ../nbs/07_safe_lmc.ipynb #c82
 Judge = Callable[[Array], Verdict]
 Band = Callable[[Array, int], tuple[Array, Array]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c83
+# %% ../nbs/07_safe_lmc.ipynb #c84
 def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> None:
     """An error that names the certificate if its verdict on n points cannot be used."""
     parts = (v.ok, v.value, v.score) if isinstance(v, Verdict) else ()
@@ -713,7 +731,7 @@ def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> No
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c84
+# %% ../nbs/07_safe_lmc.ipynb #c85
 def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     """The same judge, its verdicts checked."""
 
@@ -725,7 +743,7 @@ def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     return checked
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c85
+# %% ../nbs/07_safe_lmc.ipynb #c86
 @dataclass(frozen=True)
 class Situation:
     """What a certificate may look at before a run of the plant."""
@@ -752,7 +770,7 @@ class Situation:
         return self.belief.parts[0].model.kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c87
+# %% ../nbs/07_safe_lmc.ipynb #c88
 class Certificate:
     """A rule that certifies points. Subclasses give `name` and `judge`.
 
@@ -785,7 +803,7 @@ class Certificate:
     proved: bool = False
     charges_risk: bool = False
     unknown_scale: bool = False
-    by_correlations: bool = False
+    by_correlations: bool = True
     scaling: RobustScaling | None = None
 
     def judge(self, now: Situation) -> Judge:
@@ -821,7 +839,7 @@ class Certificate:
         return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c89
+# %% ../nbs/07_safe_lmc.ipynb #c90
 def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
     """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
 
@@ -833,12 +851,13 @@ def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: flo
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c90
+# %% ../nbs/07_safe_lmc.ipynb #c91
 class RiskCertificate(Certificate):
     """The posterior probability that the point is unsafe is within what the next run may risk."""
 
     name = "risk"
     proved = True
+    by_correlations = False
     charges_risk = True
     unknown_scale = True
 
@@ -852,8 +871,8 @@ class RiskCertificate(Certificate):
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c94
-def theorem_band(reference: Band, multiplier: float) -> Band:
+# %% ../nbs/07_safe_lmc.ipynb #c95
+def theorem_band(reference: _Moments, multiplier: float) -> Band:
     """(lower, upper) from the reference's moments and one multiplier."""
 
     def band(X: Array, task: int) -> tuple[Array, Array]:
@@ -863,8 +882,8 @@ def theorem_band(reference: Band, multiplier: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c95
-def envelope_band(moments: Band, beta: float) -> Band:
+# %% ../nbs/07_safe_lmc.ipynb #c96
+def envelope_band(moments: _Moments, beta: float) -> Band:
     """(lower, upper) over all matrices, from their moments (S, s)."""
 
     def band(X: Array, task: int) -> tuple[Array, Array]:
@@ -875,8 +894,8 @@ def envelope_band(moments: Band, beta: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c96
-def sharp_band(moments: Band, beta: float, points: Array) -> Band:
+# %% ../nbs/07_safe_lmc.ipynb #c97
+def sharp_band(moments: _Moments, beta: float, points: Array) -> Band:
     """(lower, upper) around the reference, entry 0 of the moments (S, s), by the sharper scalar of the points.
 
     At a point that needs a larger one, that one is taken: what is said of a point does not depend on its company.
@@ -894,7 +913,7 @@ def sharp_band(moments: Band, beta: float, points: Array) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c98
+# %% ../nbs/07_safe_lmc.ipynb #c99
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -909,7 +928,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c102
+# %% ../nbs/07_safe_lmc.ipynb #c103
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -950,14 +969,14 @@ class CorrelationSet:
         self.last, self.kept = (-1.0, 1.0), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c106
-def spread_values(lo: float, hi: float, n: int = 41) -> Array:
-    """Values of a correlation from lo to hi, equally spaced in artanh r."""
-    first, last = np.arctanh(np.clip([lo, hi], -1 + 1e-12, 1 - 1e-12))
-    return np.clip(np.tanh(np.linspace(first, last, n)), lo, hi)
-
-
 # %% ../nbs/07_safe_lmc.ipynb #c107
+def spread_values(lo: float, hi: float, n: int = 41) -> Array:
+    """Values of a correlation from lo to hi: n with equal spaces in r, and n with equal spaces in artanh r."""
+    first, last = np.arctanh(np.clip([lo, hi], -1 + 1e-16, 1 - 1e-16))
+    return np.unique(np.concatenate([np.linspace(lo, hi, n), np.tanh(np.linspace(first, last, n)).clip(lo, hi)]))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c108
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -978,7 +997,7 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c113
+# %% ../nbs/07_safe_lmc.ipynb #c114
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -987,7 +1006,7 @@ class _Reference:
     carried: CarriedPosterior | None = None
     seen: int = 0
 
-    def moments(self, now: Situation, Sigma: Array) -> Band:
+    def moments(self, now: Situation, Sigma: Array) -> _Moments:
         """(mean, variance) of a task at X under Sigma."""
         c = now.record
         if not hasattr(c.domain, "X"):
@@ -1003,8 +1022,8 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c114
-def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> Band:
+# %% ../nbs/07_safe_lmc.ipynb #c115
+def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> _Moments:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
 
@@ -1014,10 +1033,10 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
         mean, var = families[0].moments(X, task)
         return mean[0], var[0]
 
-    return moments
+    return LastMoments(moments)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c117
+# %% ../nbs/07_safe_lmc.ipynb #c118
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -1027,7 +1046,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c119
+# %% ../nbs/07_safe_lmc.ipynb #c120
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -1038,13 +1057,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c121
+# %% ../nbs/07_safe_lmc.ipynb #c122
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c122
+# %% ../nbs/07_safe_lmc.ipynb #c123
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -1071,7 +1090,6 @@ class TheoremCertificate(Certificate):
     acquisition: Callable[[Situation], float] | None = None
     name: str = "theorem"
     proved: bool = True
-    by_correlations = True
     scaling: RobustScaling | None = field(default=None, init=False)
     reference: _Reference = field(default_factory=_Reference, init=False)
 
@@ -1096,16 +1114,15 @@ class TheoremCertificate(Certificate):
         self.reference, self.scaling = _Reference(), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c125
+# %% ../nbs/07_safe_lmc.ipynb #c126
 @dataclass
 class _OverSet(Certificate):
     """A band from all possible matrices at every point."""
 
     correlations: CorrelationSet = field(default_factory=CorrelationSet)
     proved: bool = True
-    by_correlations = True
 
-    def band(self, moments: Band, now: Situation) -> Band:
+    def band(self, moments: _Moments, now: Situation) -> Band:
         """The band from the moments (S, s) of all matrices, the reference first."""
         raise NotImplementedError
 
@@ -1122,13 +1139,13 @@ class _OverSet(Certificate):
         self.correlations.forget()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c126
+# %% ../nbs/07_safe_lmc.ipynb #c127
 class SharpCertificate(_OverSet):
     """One band around a reference, with the smallest scalar that serves at the candidates."""
 
     name = "sharp"
 
-    def band(self, moments: Band, now: Situation) -> Band:
+    def band(self, moments: _Moments, now: Situation) -> Band:
         """See `sharp_band`."""
         return sharp_band(moments, now.beta, now.candidates)
 
@@ -1138,12 +1155,12 @@ class EnvelopeCertificate(_OverSet):
 
     name = "envelope"
 
-    def band(self, moments: Band, now: Situation) -> Band:
+    def band(self, moments: _Moments, now: Situation) -> Band:
         """See `envelope_band`."""
         return envelope_band(moments, now.beta)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c129
+# %% ../nbs/07_safe_lmc.ipynb #c130
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1154,12 +1171,13 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c131
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
     name = "single task"
     proved = True
+    by_correlations = False
 
     def judge(self, now: Situation) -> Judge:
         """The band of this round."""
@@ -1173,7 +1191,7 @@ class SingleTaskCertificate(Certificate):
         return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c131
+# %% ../nbs/07_safe_lmc.ipynb #c132
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1188,6 +1206,11 @@ class OrSingleTask(Certificate):
         self.name, self.by_correlations = self.multi.name, self.multi.by_correlations
         self.proved = self.multi.proved and self.single.proved
 
+    @property
+    def scaling(self) -> RobustScaling | None:  # type: ignore[override]
+        """That of the multi-task certificate."""
+        return self.multi.scaling
+
     def check(self, model: Model) -> None:
         """As both do."""
         self.multi.check(model)
@@ -1196,7 +1219,6 @@ class OrSingleTask(Certificate):
     def judge(self, now: Situation) -> Judge:
         """One of the two, or either."""
         multi, single = self.multi.judge(now), self.single.judge(now)
-        self.scaling = self.multi.scaling
         if (multi(now.candidates).ok <= single(now.candidates).ok).all():
             now.note("the multi-task certificate is no better than the single-task one, which is used")
             return single
@@ -1219,7 +1241,7 @@ class OrSingleTask(Certificate):
         return super().unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c135
+# %% ../nbs/07_safe_lmc.ipynb #c136
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1229,7 +1251,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c136
+# %% ../nbs/07_safe_lmc.ipynb #c137
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1237,7 +1259,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c137
+# %% ../nbs/07_safe_lmc.ipynb #c138
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1254,13 +1276,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c138
+# %% ../nbs/07_safe_lmc.ipynb #c139
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c145
+# %% ../nbs/07_safe_lmc.ipynb #c146
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1269,7 +1291,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c146
+# %% ../nbs/07_safe_lmc.ipynb #c147
 def search_box(
     judge: Judge, X: Array, verdict: Verdict, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict]:
@@ -1286,12 +1308,12 @@ def search_box(
         keep = np.flatnonzero(verdict.ok)
         best = keep[np.argsort(-verdict.score[keep], kind="stable")[:12]]
         around = clouds(X[best], [width], 12, bounds, rng)
-        X, verdict = np.concatenate([X[best], around]), verdict[best].joined(judge(around))
+        X, verdict = np.concatenate([X[best], around]), verdict.at(best).joined(judge(around))
     top = verdict.best
-    return X[top], verdict[top : top + 1]
+    return X[top], verdict.at([top])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c150
+# %% ../nbs/07_safe_lmc.ipynb #c151
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1313,14 +1335,15 @@ class ListSearch:
     def best(self, judge: Judge, X: Array, verdict: Verdict | None = None) -> tuple[Array, float]:
         """The certified candidate of largest score, and its value."""
         v = judge(X) if verdict is None else verdict
-        return X[v.best], float(v.value[v.best])
+        best = v.best
+        return X[best], float(v.value[best])
 
     def share(self, ok: NDArray[np.bool_]) -> float:
         """Certified part of the candidates."""
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c151
+# %% ../nbs/07_safe_lmc.ipynb #c152
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1353,7 +1376,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c152
+# %% ../nbs/07_safe_lmc.ipynb #c153
 _Search = ListSearch | BoxSearch
 
 
@@ -1362,13 +1385,13 @@ def _as_search(domain: Any, rng: np.random.Generator) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c154
+# %% ../nbs/07_safe_lmc.ipynb #c155
 def points_counted(domain: Any, tau: float) -> float:
     """Number of candidates of a list, or of points of a mesh of a box."""
     return float(len(domain.X)) if hasattr(domain, "X") else grid_points(domain.bounds, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c157
+# %% ../nbs/07_safe_lmc.ipynb #c158
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1389,7 +1412,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c160
+# %% ../nbs/07_safe_lmc.ipynb #c161
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1399,8 +1422,8 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c162
-def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, kappa: float) -> Judge:
+# %% ../nbs/07_safe_lmc.ipynb #c163
+def _unlimited(predict: _Moments, task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
     def judge(X: Array) -> Verdict:
@@ -1410,10 +1433,8 @@ def _unlimited(predict: Callable[[Array, int], tuple[Array, Array]], task: int, 
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c163
-def _free_run(
-    record: SafeRecord, search: _Search, done: int, predict: Callable[[Array, int], tuple[Array, Array]], kappa: float
-) -> Proposal:
+# %% ../nbs/07_safe_lmc.ipynb #c164
+def _free_run(record: SafeRecord, search: _Search, done: int, predict: _Moments, kappa: float) -> Proposal:
     """The next run of a free task, `done` of this round being done."""
     task, turn = record.side_tasks[done % len(record.side_tasks)], done // len(record.side_tasks)
     if turn == 0 and record.round > 0:
@@ -1425,7 +1446,7 @@ def _free_run(
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c166
+# %% ../nbs/07_safe_lmc.ipynb #c167
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1437,11 +1458,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c168
+# %% ../nbs/07_safe_lmc.ipynb #c169
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c169
+# %% ../nbs/07_safe_lmc.ipynb #c170
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1456,13 +1477,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c170
+# %% ../nbs/07_safe_lmc.ipynb #c171
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c173
+# %% ../nbs/07_safe_lmc.ipynb #c174
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1474,7 +1495,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c176
+# %% ../nbs/07_safe_lmc.ipynb #c177
 _ALARM = 100.0
 
 
@@ -1503,11 +1524,11 @@ class LengthscaleWatch:
         text = _alarm(self.e_value, self.multiple)
         if not self.warned:
             self.warned = True  # first: a warning may be an error
-            warnings.warn(text, SafetyWarning, stacklevel=4)
+            warnings.warn(text, SafetyWarning, stacklevel=5)
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c180
+# %% ../nbs/07_safe_lmc.ipynb #c181
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1519,7 +1540,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c181
+# %% ../nbs/07_safe_lmc.ipynb #c182
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1535,7 +1556,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c183
+# %% ../nbs/07_safe_lmc.ipynb #c184
 def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any, d: int) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
     kernels = as_kernels("kernels", given, d)
@@ -1547,7 +1568,7 @@ def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, 
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c186
+# %% ../nbs/07_safe_lmc.ipynb #c187
 def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     """The models, if the certificate can serve them."""
     if len(models) > 1 and not rule.charges_risk:
@@ -1560,11 +1581,11 @@ def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c189
+# %% ../nbs/07_safe_lmc.ipynb #c190
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c190
+# %% ../nbs/07_safe_lmc.ipynb #c191
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1575,7 +1596,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c191
+# %% ../nbs/07_safe_lmc.ipynb #c192
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1584,7 +1605,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c193
+# %% ../nbs/07_safe_lmc.ipynb #c194
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1611,7 +1632,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c196
+# %% ../nbs/07_safe_lmc.ipynb #c197
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1622,7 +1643,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c197
+# %% ../nbs/07_safe_lmc.ipynb #c198
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1637,25 +1658,31 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c200
+# %% ../nbs/07_safe_lmc.ipynb #c201
+def _is_asked(record: SafeRecord, x: Array, asked: Proposal | None) -> bool:
+    """Is this the run of the plant that was asked for?"""
+    return asked is not None and asked.task == record.main_task and bool(_same(record.domain, asked.x[None], x)[0])
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c202
 _UNCERTIFIED = "own point, not certified"
 
 
 def _price(
-    record: SafeRecord, x: Array, asked: Proposal | None, rule: Certificate, now: Callable[[Array], Situation]
+    record: SafeRecord, x: Array, asked: Proposal | None, rule: Certificate, situation: Callable[[], Situation]
 ) -> tuple[float, str]:
     """(risk, note) of running the plant at x, from the data so far."""
     if _was_run(record, x):
         return 0.0, "repeated"
-    if asked is not None and asked.task == record.main_task and _same(record.domain, asked.x[None], x)[0]:
+    if asked is not None and _is_asked(record, x, asked):
         return float(asked.value or 0.0) if rule.charges_risk else 0.0, ""
-    verdict = _checked(rule.judge(now(x[None])), rule)(x[None])
+    verdict = _checked(rule.judge(situation()), rule)(x[None])
     if rule.charges_risk:
         return float(verdict.value[0]), "own point"
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c203
+# %% ../nbs/07_safe_lmc.ipynb #c205
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1667,7 +1694,7 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
     return as_nonnegative("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c204
+# %% ../nbs/07_safe_lmc.ipynb #c206
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
@@ -1678,44 +1705,52 @@ def _read_band(
     return known_psi, slope, as_positive("tau", tau), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c205
+# %% ../nbs/07_safe_lmc.ipynb #c207
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
     noise, known = as_positive("noise_std", noise_std), as_scale("scale", scale)
     if not 1 / np.sqrt(_LARGEST) <= noise <= np.sqrt(_LARGEST):
         raise ValueError(f"noise_std must be between 1e-50 and 1e50, so that it can be squared, got {noise:g}")
+    if known is not None and known[0] <= 1:
+        raise ValueError(f"scale[0] must be > 1, so that the output scale has a mean, got {known[0]:g}")
     apart = as_nonnegative("truncation", truncation)
     if not 1e-15 <= apart < 1:
         raise ValueError(f"truncation must be in [1e-15, 1), got {apart:g}")
     return Prior(noise**2, known if unknown_scale else None, as_positive("eta", eta), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c207
+# %% ../nbs/07_safe_lmc.ipynb #c209
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None, **band: Any
-) -> tuple[Certificate, str | None]:
-    """The certificate, and the kind of its correlation set; a constant multiplier proves nothing."""
-    for name, value in (band | {"correlation_set": kind, "beta": beta}).items():
-        if isinstance(certificate, str) and certificate == "risk" and value is not None:
-            raise ValueError(f"{name}={value!r} goes with a band, and the risk certificate has none; leave it out")
+) -> Certificate:
+    """The certificate; what belongs to a band is refused without one, and a constant multiplier proves nothing."""
     rule = as_certificate(certificate, kind, n_tasks)
-    if beta is not None and not rule.charges_risk:
-        rule.unproved()
-    return rule, kind or _default_set(certificate) if isinstance(certificate, str) else None
-
-
-# %% ../nbs/07_safe_lmc.ipynb #c209
-def _read_agreement(
-    domain: Any, thresholds: Any, n_tasks: int, main_task: int, delta: float, rho: float, horizon: int, data: Any
-) -> tuple[Any, ...]:
-    """The fields of a `SafeRecord`, read and checked."""
-    main = as_index("main_task", main_task, n_tasks)
-    limits, rounds = parse_limits(thresholds, main, n_tasks), as_count("horizon", horizon)
-    failing, missing = as_share("delta", delta), as_share("rho", rho)
-    return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
+    for name, value in (band | {"correlation_set": kind, "beta": beta}).items():
+        if rule.charges_risk and value is not None:
+            raise ValueError(f"{name}={value!r:.60} goes with a band, and {rule.name!r} has none; leave it out")
+    return rule if beta is None else rule.unproved()
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c211
+def _read_agreement(
+    domain: Any,
+    thresholds: Any,
+    n_tasks: int,
+    main_task: int,
+    delta: float,
+    rho: float,
+    horizon: int,
+    data: Any,
+    unknown: list[int],
+) -> tuple[Any, ...]:
+    """The fields of a `SafeRecord`, read and checked; where no correlation is unknown, none can be missed."""
+    main = as_index("main_task", main_task, n_tasks)
+    limits, rounds = parse_limits(thresholds, main, n_tasks), as_count("horizon", horizon)
+    failing, missing = as_share("delta", delta), as_share("rho", rho) * bool(unknown)
+    return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c213
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1725,7 +1760,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c212
+# %% ../nbs/07_safe_lmc.ipynb #c214
 def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if hasattr(domain, "X"):
@@ -1735,7 +1770,7 @@ def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c215
+# %% ../nbs/07_safe_lmc.ipynb #c217
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1756,7 +1791,7 @@ class _Made(SafeRecord):
         self.search = _as_search(self.domain, self.rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c216
+# %% ../nbs/07_safe_lmc.ipynb #c218
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1790,19 +1825,18 @@ class _Parts(_Made):
         seed: int | np.random.Generator | None = None,
     ):
         domain, n_tasks, self.rng = _as_domain(domain), as_count("n_tasks", n_tasks), as_generator(seed)
-        self.rule, self.correlation_set = _read_rule(
-            certificate, correlation_set, n_tasks, beta, psi=psi, lipschitz=lipschitz
-        )
+        self.rule = _read_rule(certificate, correlation_set, n_tasks, beta, psi=psi, lipschitz=lipschitz)
         self.supplementary, self.kappa = as_index("supplementary", supplementary), as_nonnegative("kappa", kappa)
         self.psi, self.lipschitz, self.tau, self._beta = _read_band(psi, lipschitz, tau, beta, domain)
         self.prior = _read_prior(noise_std, scale, eta, truncation, self.rule.unknown_scale)
         models = _read_models(kernels, alternatives, correlation, n_tasks, variances, domain.d)
         self.models = _check_models(models, self.rule)
-        super().__init__(*_read_agreement(domain, thresholds, n_tasks, main_task, delta, rho, horizon, data))
+        agreed = thresholds, n_tasks, main_task, delta, rho, horizon, data, self.models[0].unknown
+        super().__init__(*_read_agreement(domain, *agreed))
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c218
+# %% ../nbs/07_safe_lmc.ipynb #c220
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1817,7 +1851,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c220
+# %% ../nbs/07_safe_lmc.ipynb #c222
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1879,7 +1913,7 @@ class _Readings(_Parts):
             return mixture(self.belief, as_points("X", X, self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c222
+# %% ../nbs/07_safe_lmc.ipynb #c224
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1887,7 +1921,7 @@ class _Rounds(_Readings):
         """The free tasks first, then the plant."""
         if self.side_tasks and self._side_count < self.supplementary:
             return _free_run(self, self.search, self._side_count, self.predict, self.kappa)
-        now = self._now(self.search.start(self))
+        now = self._now()
         proposal, self._fraction = _propose(now, self.rule, self.search, self.watch, self.prior, self.rng)
         self.messages += [f"round {self.round}: {note}" for note in now.notes]
         return proposal
@@ -1903,14 +1937,13 @@ class _Rounds(_Readings):
             self.lapses += [text for text in why if text not in self.lapses]
         self.round, self._side_count = self.round + 1, 0
 
-    def _now(self, X: Array) -> Situation:
+    def _now(self) -> Situation:
         """The situation before a run of the plant."""
-        return Situation(
-            self, self.belief, self.prior.noise_var, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau
-        )
+        X, noise = self.search.start(self), self.prior.noise_var
+        return Situation(self, self.belief, noise, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c223
+# %% ../nbs/07_safe_lmc.ipynb #c225
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
@@ -1953,7 +1986,7 @@ class SafeMTBO(_Rounds):
         away from what is uncertain, hence the large default.
     beta : float, optional
         A constant multiplier (squared) instead of the union bound, as SafeOpt uses; then no probability is guaranteed.
-        This and the next four are for bands only.
+        This and the next four are for bands only; the risk certificate refuses them, and does not look at `tau`.
     psi : float, optional
         Discretisation term of a box, a number for all rounds; without it and `lipschitz` it is neglected, and said so.
     lipschitz : float, optional
@@ -2005,11 +2038,11 @@ class SafeMTBO(_Rounds):
         if plant and not self._asked:
             for t in self.limits:
                 _check_seeds(self.limits, t, point[None], np.array([values[t]]))
-        fraction = self._fraction if plant and self._pending and self._pending.task == self.main_task else None
         risk, note = 0.0, "" if self._asked else "seed"
         if plant and self._asked:
             with _noise_named(self.prior):
                 risk, note = _price(self, point, self._pending, self.rule, self._now)
+        fraction = self._fraction if plant and _is_asked(self, point, self._pending) else None
         broken = _record_run(self, point, values, risk=risk, fraction=fraction, note=note)
         if self._asked:
             self._count(plant, note)

@@ -6,46 +6,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from .concentration import as_probability
-from mtbo_nb.correlation import (
-    LMCPosterior,
-    OneCorrelation,
-    TaskData,
-    _backward,
-    _cholesky,
-    _cross_covariance,
-    _forward,
-    as_index,
-    as_kernels,
-    as_number,
-    as_share,
-    as_sigma,
-    as_stack,
-    cross_pattern,
-    lmc_family,
-    task_data,
-)
-from mtbo_nb.kernels import (
-    SE,
-    Matern,
-    ScalarKernel,
-    Scaled,
-    Stationary,
-    as_count,
-    as_nonnegative,
-    as_points,
-    as_positive,
-    as_real,
-)
-
-Array = NDArray[np.float64]
 
 # %% auto #0
 __all__ = [
@@ -77,8 +43,22 @@ __all__ = [
     "CarriedPosterior",
 ]
 
+# %% ../nbs/07b_scaling.ipynb #c4
+from .correlation import LMCPosterior, OneCorrelation, TaskData, cross_pattern, lmc_family, task_data
+from .kernels import SE, Matern, ScalarKernel, Scaled, Stationary
+
+Array = NDArray[np.float64]
+
+# %% ../nbs/07b_scaling.ipynb #c5
+from .concentration import as_probability
+from .correlation import as_index, as_kernels, as_number, as_share, as_sigma, as_stack
+from .kernels import as_count, as_nonnegative, as_points, as_positive, as_real
 
 # %% ../nbs/07b_scaling.ipynb #c6
+from .correlation import _backward, _cholesky, _cross_covariance, _forward
+
+
+# %% ../nbs/07b_scaling.ipynb #c10
 def safe_beta(n_points: float, delta: float, n_tasks: int = 1, n_rounds: int = 1, union: bool = True) -> float:
     """beta such that |f - mu| <= sqrt(beta) sigma at all points, for all constrained tasks, in all rounds.
 
@@ -102,39 +82,57 @@ def safe_beta(n_points: float, delta: float, n_tasks: int = 1, n_rounds: int = 1
     return float(2 * np.log(max(events, 1.0) / as_probability("delta", delta)))
 
 
-# %% ../nbs/07b_scaling.ipynb #c10
+# %% ../nbs/07b_scaling.ipynb #c15
 def transfer(Sigma: ArrayLike, Sigma_ref: ArrayLike) -> Array:
     """The blocks B_i B_i'^{-1} of the operator L of Lemma 3, with B the transposed Cholesky factors: (H, u, u)."""
     B, B_ref = (np.swapaxes(_root(np.asarray(S, dtype=float)), -1, -2) for S in (Sigma, Sigma_ref))
     return np.asarray(B @ np.linalg.inv(B_ref))
 
 
+# %% ../nbs/07b_scaling.ipynb #c17
 def _root(S: Array) -> Array:
     """A square root R with R R' = S, also of singular matrices (..., u, u)."""
     values, vectors = np.linalg.eigh(S)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
-# %% ../nbs/07b_scaling.ipynb #c16
+# %% ../nbs/07b_scaling.ipynb #c27
 def _middle(Sigmas: Array, Sigma_ref: Array) -> Array:
     """Sigma_i Sigma_i'^{-1} Sigma_i for one or many Sigma, shape (..., H, u, u)."""
     return np.asarray(Sigmas @ np.linalg.solve(Sigma_ref, Sigmas))
 
 
+# %% ../nbs/07b_scaling.ipynb #c29
+def _least_correlation(S: Array) -> float:
+    """Smallest eigenvalue of the correlations in S; 0 if a task has no variance."""
+    variances = np.diag(S)
+    if variances.min() <= 0:
+        return 0.0
+    return float(np.linalg.eigvalsh(S / np.sqrt(np.outer(variances, variances)))[0])
+
+
 def _as_reference(name: str, Sigma: ArrayLike, n_features: int, n_tasks: int) -> Array:
     """A reference: one invertible covariance matrix a feature, or an error that says what is wrong."""
     matrices = as_sigma(name, Sigma, n_features, n_tasks)
-    for i, S in enumerate(matrices):
-        values = np.linalg.eigvalsh(S / np.sqrt(np.outer(np.diag(S), np.diag(S)))) if np.diag(S).min() > 0 else [0.0]
-        if values[0] < 1e-12:
+    for i, least in enumerate(map(_least_correlation, matrices)):
+        if least < 1e-12:
             raise ValueError(
-                f"{name}[{i}] is singular (smallest eigenvalue of its correlations {values[0]:.2g}): "
+                f"{name}[{i}] is singular (smallest eigenvalue of its correlations {least:.2g}): "
                 "choose a reference away from singular, or give its tasks a little variance of their own"
             )
     return matrices
 
 
-# %% ../nbs/07b_scaling.ipynb #c17
+# %% ../nbs/07b_scaling.ipynb #c32
+def _rkhs_part(ref: LMCPosterior, post: LMCPosterior) -> float:
+    """|w' - L* w|^2, the feature part of nu^2."""
+    d = post.data
+    K_mid = _cross_covariance(post.kernels, _middle(post.Sigma, ref.Sigma), d.X, d.task, d.X, d.task)
+    rkhs = ref.alpha @ ref.gram @ ref.alpha - 2 * ref.alpha @ post.gram @ post.alpha + post.alpha @ K_mid @ post.alpha
+    return max(float(rkhs), 0.0)
+
+
+# %% ../nbs/07b_scaling.ipynb #c33
 def nu2_parts(
     kernels: Sequence[ScalarKernel], Sigma: ArrayLike, Sigma_ref: ArrayLike, data: Any, noise_var: float
 ) -> dict[str, float]:
@@ -151,15 +149,13 @@ def nu2_parts(
     kernels = as_kernels("kernels", kernels, d.X.shape[1])
     ref = LMCPosterior(kernels, _as_reference("Sigma_ref", Sigma_ref, len(kernels), d.n_tasks), d, noise_var)
     post = LMCPosterior(kernels, Sigma, d, noise_var)
-    K_mid = _cross_covariance(kernels, _middle(post.Sigma, ref.Sigma), d.X, d.task, d.X, d.task)
-    rkhs = ref.alpha @ ref.gram @ ref.alpha - 2 * ref.alpha @ post.gram @ post.alpha + post.alpha @ K_mid @ post.alpha
     observed = post.noise_var * ((post.alpha - ref.alpha) ** 2).sum()
     inputs = np.unique(d.X, axis=0)
     everywhere = ((post.mean(inputs) - ref.mean(inputs)) ** 2).sum() / post.noise_var
-    return {"rkhs": max(float(rkhs), 0.0), "eval_obs": float(observed), "eval_all": float(everywhere)}
+    return {"rkhs": _rkhs_part(ref, post), "eval_obs": float(observed), "eval_all": float(everywhere)}
 
 
-# %% ../nbs/07b_scaling.ipynb #c23
+# %% ../nbs/07b_scaling.ipynb #c42
 def gen_eig_max(S: ArrayLike, S_ref: ArrayLike) -> Array:
     """Largest generalized eigenvalue of (S, S_ref): the smallest c with S <= c S_ref; stacks (..., u, u) broadcast."""
     S, S_ref = np.asarray(S, dtype=float), np.asarray(S_ref, dtype=float)
@@ -169,6 +165,7 @@ def gen_eig_max(S: ArrayLike, S_ref: ArrayLike) -> Array:
     return np.asarray(np.linalg.eigvalsh(R @ (S / pair) @ np.swapaxes(R, -1, -2))[..., -1])
 
 
+# %% ../nbs/07b_scaling.ipynb #c44
 def gamma_printed(Sigmas: ArrayLike, Sigma_ref: ArrayLike) -> float:
     """gamma of Lemma 5 as printed, from the norm of Sigma_i Sigma_i'^{-1}, and at least 1."""
     product = np.asarray(Sigmas, dtype=float) @ np.linalg.inv(np.asarray(Sigma_ref, dtype=float))
@@ -181,7 +178,7 @@ def gamma_features(Sigmas: ArrayLike, Sigma_ref: ArrayLike) -> Array:
     return np.sqrt(np.maximum(1.0, worst.reshape(-1, worst.shape[-1]).max(0)))
 
 
-# %% ../nbs/07b_scaling.ipynb #c30
+# %% ../nbs/07b_scaling.ipynb #c54
 def beta_bar(nu: float, gamma: float, beta: float) -> float:
     """(nu + gamma sqrt(beta))^2 of Theorem 2 and Theorem 6."""
     return float((nu + gamma * np.sqrt(beta)) ** 2)
@@ -195,22 +192,28 @@ def psi(L_f: float, tau: float, omega_mu: float, omega_sigma: float, beta: float
     return float(L_f * tau + omega_mu + np.sqrt(beta) * omega_sigma)
 
 
-# %% ../nbs/07b_scaling.ipynb #c32
+# %% ../nbs/07b_scaling.ipynb #c56
+def _as_square(Sigma: ArrayLike, n_features: int) -> Array:
+    """`Sigma` as one covariance matrix a feature, of as many tasks as it has."""
+    matrices = as_real("Sigma", Sigma)
+    return as_sigma("Sigma", matrices, n_features, (matrices.shape or (1,))[-1])
+
+
 def kernel_distance(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, tau: float, d: int = 1) -> Array:
     """Largest distance of two points in the kernel's own metric, at Euclidean distance tau, for each task (u,)."""
     d, tau = as_count("d", d), as_nonnegative("tau", tau)
-    kernels, matrices = as_kernels("kernels", kernels, d), as_real("Sigma", Sigma)
-    matrices = as_sigma("Sigma", matrices, len(kernels), (matrices.shape or (1,))[-1])
-    return _kernel_distance(kernels, matrices, tau, d)
+    kernels = as_kernels("kernels", kernels, d)
+    return _kernel_distance(kernels, _as_square(Sigma, len(kernels)), tau, d)
 
 
+# %% ../nbs/07b_scaling.ipynb #c57
 def _kernel_distance(kernels: Sequence[ScalarKernel], Sigma: Array, tau: float, d: int) -> Array:
     """The same, behind the door."""
     drop = np.array([2 * (k.variance - k(np.zeros((1, d)), tau * np.eye(d)).min()) for k in kernels])
     return np.asarray(np.sqrt((np.einsum("htt->ht", Sigma) * drop[:, None]).sum(0)))
 
 
-# %% ../nbs/07b_scaling.ipynb #c33
+# %% ../nbs/07b_scaling.ipynb #c59
 def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, tau: float, d: int = 1) -> Array:
     """(omega_mu, omega_sigma): how much posterior mean and deviation can change over a distance tau.
 
@@ -229,20 +232,25 @@ def moduli(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, mean_norm: float, 
     return np.array([mean_norm * distance, distance])
 
 
-# %% ../nbs/07b_scaling.ipynb #c36
+# %% ../nbs/07b_scaling.ipynb #c64
+_PROFILES = {  # SE is Matern of order inf
+    np.inf: (1.0, 3.0, 2.0),
+    2.5: (5 / 3, 25.0, 2.0),
+    1.5: (3.0, 12 * 3**0.5, 1.0),
+}
+
+
 def _smoothness(k: ScalarKernel) -> tuple[float, float, float]:
     """(|k''(0)|, c, p) of the profile of lengthscale 1, with 2 (k''(r) - k''(0)) <= c r^p, times the variance."""
     base = k.k if isinstance(k, Scaled) else k
-    table = {1.5: (3.0, 12 * 3**0.5, 1.0), 2.5: (5 / 3, 25.0, 2.0)}
-    if isinstance(base, SE):
-        a, c, p = 1.0, 3.0, 2.0
-    elif isinstance(base, Matern) and base.nu in table:
-        a, c, p = table[base.nu]
-    else:
+    order = np.inf if isinstance(base, SE) else base.nu if isinstance(base, Matern) else 0.0
+    if order not in _PROFILES:
         raise ValueError(f"kernels: {k!r} has no known second derivative at 0; use SE, Matern 1.5 or 2.5, or give L_f")
+    a, c, p = _PROFILES[order]
     return k.variance * a, k.variance * c, p
 
 
+# %% ../nbs/07b_scaling.ipynb #c66
 def _lengthscales(kernels: Sequence[ScalarKernel], d: int | None = None) -> Array:
     """Lengthscales of all features, one an input, shape (H, d)."""
     bases = [k.k if isinstance(k, Scaled) else k for k in kernels]
@@ -253,7 +261,7 @@ def _lengthscales(kernels: Sequence[ScalarKernel], d: int | None = None) -> Arra
     return np.array([np.broadcast_to(ell, d) for ell in scales])
 
 
-# %% ../nbs/07b_scaling.ipynb #c37
+# %% ../nbs/07b_scaling.ipynb #c67
 def _slope_scale(kernels: Sequence[ScalarKernel], Sigma: ArrayLike) -> Array:
     """Prior standard deviation of the steepest directional derivative, y per unit of x, of each task (u,)."""
     curvature = np.array([_smoothness(k)[0] for k in kernels])
@@ -261,27 +269,36 @@ def _slope_scale(kernels: Sequence[ScalarKernel], Sigma: ArrayLike) -> Array:
     return np.asarray(np.sqrt(np.einsum("h,ht,hj->tj", curvature, variances, _lengthscales(kernels) ** -2.0).max(1)))
 
 
-# %% ../nbs/07b_scaling.ipynb #c43
+# %% ../nbs/07b_scaling.ipynb #c76
 def _tail(log_inverse: Array | float, d: int) -> Array:
     """q with P(|Z| > q) <= exp(-log_inverse) for a normal vector of d entries, covariance at most the identity."""
     a = np.asarray(log_inverse, dtype=float)
     return np.minimum(np.sqrt(d) + np.sqrt(2 * a), np.sqrt(2 * d * (a + np.log(d))))
 
 
+# %% ../nbs/07b_scaling.ipynb #c80
+_LEVELS = np.arange(1, 61)
+
+
+def _link_sd(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, cells: Array, widths: Array) -> Array:
+    """Largest standard deviation of the gradient's change along a link of each level, shape (u, levels)."""
+    ell, variances = _lengthscales(kernels, len(widths)), np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
+    _, c, p = np.array([_smoothness(k) for k in kernels]).T[..., None]
+    r = np.linalg.norm(widths / cells / ell, axis=1)[:, None] / 2.0 ** (_LEVELS + 1)  # (H, levels), in lengthscales
+    return np.asarray(np.sqrt(np.einsum("ht,hn->tn", variances, c * r**p / ell.min(1)[:, None] ** 2)))
+
+
+# %% ../nbs/07b_scaling.ipynb #c81
 def _chain(kernels: Sequence[ScalarKernel], Sigma: ArrayLike, cells: Array, widths: Array, delta: float) -> Array:
     """The chaining bound on the slope of each task (u,), from a first grid of `cells` per input."""
-    d, n, log_n = len(widths), np.arange(1, 61), np.log(cells).sum()
-    ell, variances = _lengthscales(kernels, d), np.einsum("htt->ht", np.asarray(Sigma, dtype=float))
-    _, c, p = np.array([_smoothness(k) for k in kernels]).T[..., None]
-    r = np.linalg.norm(widths / cells / ell, axis=1)[:, None] / 2.0 ** (n + 1)  # (H, levels), in lengthscales
-    sd = np.sqrt(np.einsum("ht,hn->tn", variances, c * r**p / ell.min(1)[:, None] ** 2))
-    links = sd * _tail(log_n + n * d * np.log(2) + (n + 1) * np.log(2) - np.log(delta), d)
-    return np.asarray(
-        _slope_scale(kernels, Sigma) * _tail(log_n + np.log(2 / delta), d) + links.sum(1) + 3 * links[:, -1]
-    )
+    d, n, log_n = len(widths), _LEVELS, np.log(cells).sum()
+    each = _tail(log_n + n * d * np.log(2) + (n + 1) * np.log(2) - np.log(delta), d)
+    links = _link_sd(kernels, Sigma, cells, widths) * each
+    centres = _slope_scale(kernels, Sigma) * _tail(log_n + np.log(2 / delta), d)
+    return np.asarray(centres + links.sum(1) + 3 * links[:, -1])
 
 
-# %% ../nbs/07b_scaling.ipynb #c44
+# %% ../nbs/07b_scaling.ipynb #c83
 def _widths(bounds: Any) -> Array:
     """Widths (d,) of a box given by rows (low, high)."""
     box = as_points("bounds", bounds, 2)
@@ -290,7 +307,16 @@ def _widths(bounds: Any) -> Array:
     return np.asarray(box[:, 1] - box[:, 0])
 
 
-# %% ../nbs/07b_scaling.ipynb #c45
+# %% ../nbs/07b_scaling.ipynb #c84
+def _slope_of_draws(kernels: Sequence[ScalarKernel], Sigma: Array, bounds: ArrayLike | None, delta: Any) -> Array:
+    """The chaining bound of each task (u,) over a box, from the best of several first grids."""
+    widths, each = _widths(bounds), as_share("delta", delta) / Sigma.shape[-1]
+    shortest = _lengthscales(kernels, len(widths)).min(0)
+    grids = [np.maximum(np.ceil(2.0**j * widths / shortest), 1.0) for j in range(14)]
+    return np.asarray(np.min([_chain(kernels, Sigma, cells, widths, each) for cells in grids], axis=0))
+
+
+# %% ../nbs/07b_scaling.ipynb #c86
 def lipschitz_constant(
     kernels: Sequence[ScalarKernel],
     Sigma: ArrayLike,
@@ -337,18 +363,15 @@ def lipschitz_constant(
     """
     if (norm is None) == (bounds is None) or (bounds is None) != (delta is None):
         raise ValueError(f"give norm, or bounds and delta, got norm={norm!r}, bounds={bounds!r}, delta={delta!r}")
-    kernels, matrices = as_kernels("kernels", kernels), as_real("Sigma", Sigma)
-    matrices = as_sigma("Sigma", matrices, len(kernels), (matrices.shape or (1,))[-1])
+    kernels = as_kernels("kernels", kernels)
+    matrices = _as_square(Sigma, len(kernels))
     scale = _slope_scale(kernels, matrices)
     if norm is not None:
         return as_nonnegative("norm", norm) * scale
-    widths, each = _widths(bounds), as_share("delta", delta) / len(scale)
-    shortest = _lengthscales(kernels, len(widths)).min(0)
-    grids = [np.maximum(np.ceil(2.0**j * widths / shortest), 1.0) for j in range(14)]
-    return np.asarray(np.min([_chain(kernels, matrices, cells, widths, each) for cells in grids], axis=0))
+    return _slope_of_draws(kernels, matrices, bounds, delta)
 
 
-# %% ../nbs/07b_scaling.ipynb #c52
+# %% ../nbs/07b_scaling.ipynb #c97
 def grid_points(bounds: ArrayLike, tau: float) -> float:
     """Number of points |I| of a regular grid that comes within Euclidean distance tau of every point of a box.
 
@@ -381,7 +404,7 @@ def grid_points(bounds: ArrayLike, tau: float) -> float:
     return count
 
 
-# %% ../nbs/07b_scaling.ipynb #c55
+# %% ../nbs/07b_scaling.ipynb #c103
 def _with_inputs(data: Any) -> TaskData:
     """Data that say how many inputs there are, also where nothing was observed yet."""
     d = task_data(data)
@@ -390,7 +413,16 @@ def _with_inputs(data: Any) -> TaskData:
     return d
 
 
-# %% ../nbs/07b_scaling.ipynb #c56
+# %% ../nbs/07b_scaling.ipynb #c104
+def _largest_slope(lipschitz: ArrayLike) -> float:
+    """The largest of one or more Lipschitz constants."""
+    slopes = [as_nonnegative("lipschitz", L) for L in as_real("lipschitz", lipschitz).ravel()]
+    if not slopes:
+        raise ValueError("lipschitz must hold at least one number, got none")
+    return max(slopes)
+
+
+# %% ../nbs/07b_scaling.ipynb #c105
 def discretisation(
     kernels: Sequence[ScalarKernel],
     Sigma_ref: ArrayLike,
@@ -419,32 +451,31 @@ def discretisation(
     ----------
     Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 2, with the moduli of the reference.
     """
-    slopes = [as_nonnegative("lipschitz", L) for L in as_real("lipschitz", lipschitz).ravel()]
-    if not slopes:
-        raise ValueError("lipschitz must hold at least one number, got none")
+    slope = _largest_slope(lipschitz)
     tau, multiplier = as_positive("tau", tau), as_nonnegative("beta_bar", beta_bar)
     d = _with_inputs(data)
     features = as_kernels("kernels", kernels, d.X.shape[1])
     post = LMCPosterior(features, as_sigma("Sigma_ref", Sigma_ref, len(features), d.n_tasks), d, noise_var)
     norm = np.sqrt(max(float(post.alpha @ post.gram @ post.alpha), 0.0))
     distance = _kernel_distance(features, post.Sigma, tau, d.X.shape[1]).max()
-    return psi(max(slopes), tau, norm * distance, distance, multiplier)
+    return psi(slope, tau, norm * distance, distance, multiplier)
 
 
-# %% ../nbs/07b_scaling.ipynb #c62
-def _all_moments(family: Any, points: Array, n_tasks: int) -> tuple[Array, Array]:
-    """Means and variances of all tasks at the points for every Sigma, each (S, s, u)."""
-    pairs = [family.moments(points, t) for t in range(n_tasks)]
-    return np.stack([m for m, _ in pairs], axis=-1), np.stack([v for _, v in pairs], axis=-1)
-
-
+# %% ../nbs/07b_scaling.ipynb #c115
 def points_scalar(mean: Array, var: Array, beta: float) -> float:
     """The sharper scalar from moments (S, ...), the reference being entry 0 along the first axis."""
     sd = np.sqrt(np.maximum(var, 1e-300))
     return float(((np.abs(mean - mean[0]) + np.sqrt(beta) * sd) / sd[0]).max())
 
 
-# %% ../nbs/07b_scaling.ipynb #c69
+# %% ../nbs/07b_scaling.ipynb #c116
+def _all_moments(family: Any, points: Array, n_tasks: int) -> tuple[Array, Array]:
+    """Means and variances of all tasks at the points for every Sigma, each (S, s, u)."""
+    pairs = [family.moments(points, t) for t in range(n_tasks)]
+    return np.stack([m for m, _ in pairs], axis=-1), np.stack([v for _, v in pairs], axis=-1)
+
+
+# %% ../nbs/07b_scaling.ipynb #c126
 def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     """The reference r' with the smallest gamma for correlations in [lo, hi] of two tasks, and its gamma^2."""
     lo, hi = as_number("lo", lo), as_number("hi", hi)
@@ -453,7 +484,7 @@ def reference_correlation(lo: float, hi: float) -> tuple[float, float]:
     return (lo + hi) / (2 + hi - lo), 1 + (hi - lo) / 2
 
 
-# %% ../nbs/07b_scaling.ipynb #c72
+# %% ../nbs/07b_scaling.ipynb #c130
 @dataclass(frozen=True)
 class Weights:
     """alpha = (K + noise I)^{-1} y for many Sigma: of task t they are basis[t] @ coef[t], one column a Sigma.
@@ -471,36 +502,36 @@ class Weights:
 
     def distance2(self) -> Array:
         """Squared distance of every column to column 0, shape (S,)."""
-        total = np.zeros(self.coef[0].shape[1])
-        for B, C in zip(self.basis, self.coef, strict=True):
-            step = C - C[:, :1]
-            total += np.einsum("is,is->s", step, step if B is None else (B.T @ B) @ step)
-        return total
+        return np.sum([_distance2(B, C) for B, C in zip(self.basis, self.coef, strict=True)], axis=0)
 
 
-# %% ../nbs/07b_scaling.ipynb #c73
-def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskData) -> tuple[Array, Array]:
-    """Task-block moments m and p of every feature and pair of tasks for every Sigma, each (S, H, u, u)."""
-    u, S = data.n_tasks, weights.coef[0].shape[1]
-    m, p = (np.zeros((S, len(kernels), u, u)) for _ in range(2))
-    parts = [data.X[data.rows(t)] for t in range(u)]
-    for h, k in enumerate(kernels):
-        for a in range(u):
-            for b in range(u):
-                core = _project(weights.basis[a], k(parts[a], parts[b]), weights.basis[b])
-                image = core @ weights.coef[b]
-                m[:, h, a, b] = np.einsum("is,is->s", weights.coef[a], image)
-                p[:, h, a, b] = weights.coef[a][:, 0] @ image
-    return m, p
+# %% ../nbs/07b_scaling.ipynb #c131
+def _distance2(B: Array | None, C: Array) -> Array:
+    """Squared distance of every column of B C to column 0."""
+    step = C - C[:, :1]
+    return np.asarray(np.einsum("is,is->s", step, step if B is None else (B.T @ B) @ step))
 
 
-# %% ../nbs/07b_scaling.ipynb #c74
 def _project(left: Array | None, K: Array, right: Array | None) -> Array:
     """left' K right, where None is the identity."""
     half = K if left is None else left.T @ K
     return np.asarray(half if right is None else half @ right)
 
 
+# %% ../nbs/07b_scaling.ipynb #c133
+def block_moments(kernels: Sequence[ScalarKernel], weights: Weights, data: TaskData) -> tuple[Array, Array]:
+    """Task-block moments m and p of every feature and pair of tasks for every Sigma, each (S, H, u, u)."""
+    u, basis, coef = data.n_tasks, weights.basis, weights.coef
+    m, p = (np.zeros((coef[0].shape[1], len(kernels), u, u)) for _ in range(2))
+    parts = [data.X[data.rows(t)] for t in range(u)]
+    for h, a, b in np.ndindex(len(kernels), u, u):
+        image = _project(basis[a], kernels[h](parts[a], parts[b]), basis[b]) @ coef[b]
+        m[:, h, a, b] = np.einsum("is,is->s", coef[a], image)
+        p[:, h, a, b] = coef[a][:, 0] @ image
+    return m, p
+
+
+# %% ../nbs/07b_scaling.ipynb #c135
 def nu2_from_moments(Sigmas: Array, m: Array, p: Array, distance2: Array, noise_var: float) -> Array:
     """nu^2 of every Sigma with respect to entry 0, shape (S,)."""
     ref, mid = Sigmas[0], _middle(Sigmas, Sigmas[0])
@@ -511,23 +542,34 @@ def nu2_from_moments(Sigmas: Array, m: Array, p: Array, distance2: Array, noise_
     return np.asarray(np.maximum(rkhs, 0.0) + noise_var * distance2)
 
 
-# %% ../nbs/07b_scaling.ipynb #c76
-def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
-    """Weights by one factorisation for each Sigma."""
-    alpha = np.empty((len(data), len(Sigmas)))
-    grams = [k(data.X, data.X) for k in kernels]
-    pick = np.ix_(data.task, data.task)
-    for s, Sigma in enumerate(Sigmas):
-        L = _cholesky(sum((S[pick] * G for S, G in zip(Sigma, grams, strict=True)), np.zeros_like(grams[0])), noise_var)
-        alpha[:, s] = _backward(L, _forward(L, data.y))
-    return _plain_weights(alpha, data)
+def _nu2(kernels: Sequence[ScalarKernel], Sigmas: Array, weights: Weights, data: TaskData, noise_var: float) -> Array:
+    """The same from the weights."""
+    return nu2_from_moments(Sigmas, *block_moments(kernels, weights, data), weights.distance2(), noise_var)
+
+
+# %% ../nbs/07b_scaling.ipynb #c137
+def _weighted(Sigma: Array, grams: Sequence[Array], task: NDArray[np.intp], start: Array) -> Array:
+    """start + sum_i Sigma_i o K_i, the entries of Sigma_i picked at the two rows' tasks."""
+    pick = np.ix_(task, task)
+    return np.asarray(sum((S[pick] * G for S, G in zip(Sigma, grams, strict=True)), start))
 
 
 def _plain_weights(alpha: Array, data: TaskData) -> Weights:
     return Weights([None] * data.n_tasks, [alpha[data.rows(t)] for t in range(data.n_tasks)])
 
 
-# %% ../nbs/07b_scaling.ipynb #c78
+# %% ../nbs/07b_scaling.ipynb #c138
+def weights_cholesky(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
+    """Weights by one factorisation for each Sigma."""
+    alpha = np.empty((len(data), len(Sigmas)))
+    grams = [k(data.X, data.X) for k in kernels]
+    for s, Sigma in enumerate(Sigmas):
+        L = _cholesky(_weighted(Sigma, grams, data.task, np.zeros_like(grams[0])), noise_var)
+        alpha[:, s] = _backward(L, _forward(L, data.y))
+    return _plain_weights(alpha, data)
+
+
+# %% ../nbs/07b_scaling.ipynb #c140
 def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float) -> Weights:
     """Weights of two tasks with one unknown correlation, from one decomposition."""
     family = OneCorrelation(kernels, Sigmas, data, noise_var)
@@ -540,7 +582,7 @@ def weights_svd(kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, 
     return Weights(basis, coef)
 
 
-# %% ../nbs/07b_scaling.ipynb #c80
+# %% ../nbs/07b_scaling.ipynb #c142
 class _Operator:
     """The matrices K_Sigma + noise I of many Sigma, applied to one column each."""
 
@@ -559,40 +601,65 @@ class _Operator:
         return out
 
 
-# %% ../nbs/07b_scaling.ipynb #c81
+# %% ../nbs/07b_scaling.ipynb #c144
+@dataclass
+class _Unsolved:
+    """Columns at work: their numbers, solutions x, residuals r, directions d, and r'z with z = inverse @ r."""
+
+    column: NDArray[np.intp]
+    x: Array
+    r: Array
+    d: Array
+    rz: Array
+
+    def only(self, keep: NDArray[np.bool_]) -> _Unsolved:
+        """Some of the columns."""
+        return _Unsolved(self.column[keep], self.x[:, keep], self.r[:, keep], self.d[:, keep], self.rz[keep])
+
+
+# %% ../nbs/07b_scaling.ipynb #c146
+def _cg_start(apply: _Operator, Sigmas: Array, inverse: Array, y: Array) -> _Unsolved:
+    """All columns at the reference's weights, `inverse` being the inverse of its matrix."""
+    x = np.repeat((inverse @ y)[:, None], len(Sigmas), axis=1)
+    r = y[:, None] - apply(Sigmas, x)
+    d = inverse @ r
+    return _Unsolved(np.arange(len(Sigmas)), x, r, d, (r * d).sum(0))
+
+
+def _cg_step(now: _Unsolved, Ad: Array, inverse: Array) -> None:
+    """One iteration from the images Ad of the directions, which are overwritten."""
+    step = now.rz / np.maximum(np.einsum("is,is->s", now.d, Ad), 1e-300)
+    now.x += step * now.d
+    now.r -= np.multiply(step, Ad, out=Ad)
+    z, before = inverse @ now.r, np.maximum(now.rz, 1e-300)
+    now.rz = np.einsum("is,is->s", now.r, z)
+    now.d *= now.rz / before
+    now.d += z
+
+
+# %% ../nbs/07b_scaling.ipynb #c147
 def weights_cg(
     kernels: Sequence[ScalarKernel], Sigmas: Array, data: TaskData, noise_var: float, tol: float = 2e-7
 ) -> Weights:
     """Weights by conjugate gradients over all Sigmas at once, preconditioned by the reference Sigmas[0]."""
-    apply = _Operator(kernels, data, noise_var)
-    pick, y = np.ix_(data.task, data.task), data.y
-    K = sum((S[pick] * G for S, G in zip(Sigmas[0], apply.grams, strict=True)), noise_var * np.eye(len(data)))
-    inverse = np.linalg.inv(K)
-    alpha = np.repeat((inverse @ y)[:, None], len(Sigmas), axis=1)
-    active, x, r = np.arange(len(Sigmas)), alpha.copy(), y[:, None] - apply(Sigmas, alpha)
-    d = inverse @ r
-    rz, stop = (r * d).sum(0), tol**2 * max(float(y @ inverse @ y), 1e-300)
+    apply, y = _Operator(kernels, data, noise_var), data.y
+    K = _weighted(Sigmas[0], apply.grams, data.task, noise_var * np.eye(len(data)))
+    inverse = np.asarray(np.linalg.inv(K), dtype=float)
+    now = _cg_start(apply, Sigmas, inverse, y)
+    alpha, stop = np.empty_like(now.x), tol**2 * max(float(y @ inverse @ y), 1e-300)
     for _ in range(10 * len(y) + 10):
-        done = rz <= stop
+        done = now.rz <= stop
         if done.all() or done.mean() > 0.1:  # columns that are done leave, ten per cent at a time
-            alpha[:, active[done]] = x[:, done]
-            active, x, r, d, rz = active[~done], x[:, ~done], r[:, ~done], d[:, ~done], rz[~done]
-            if not len(active):
-                return _plain_weights(alpha, data)
-        Ad = apply(Sigmas[active], d)
-        step = rz / np.maximum(np.einsum("is,is->s", d, Ad), 1e-300)
-        x += step * d
-        r -= np.multiply(step, Ad, out=Ad)
-        z = inverse @ r
-        rz, before = np.einsum("is,is->s", r, z), np.maximum(rz, 1e-300)
-        d *= rz / before
-        d += z
-    raise ArithmeticError(
-        f"conjugate gradients left {len(active)} of {len(Sigmas)} systems unsolved; use solver='cholesky'"
-    )
+            alpha[:, now.column[done]] = now.x[:, done]
+            now = now.only(~done)
+        if not len(now.column):
+            return _plain_weights(alpha, data)
+        _cg_step(now, apply(Sigmas[now.column], now.d), inverse)
+    left = f"{len(now.column)} of {len(Sigmas)}"
+    raise ArithmeticError(f"conjugate gradients left {left} systems unsolved; use solver='cholesky'")
 
 
-# %% ../nbs/07b_scaling.ipynb #c85
+# %% ../nbs/07b_scaling.ipynb #c151
 _ASSUMES = {
     "beta": "the model: f Gaussian with these kernels, noise_var and a true Sigma; the union it was made for",
     "nu": "nothing more: |mu_Sigma - mu_ref| <= nu sigma_ref everywhere, for each Sigma given",
@@ -605,10 +672,18 @@ _ASSUMES = {
 }
 
 
-# %% ../nbs/07b_scaling.ipynb #c86
+# %% ../nbs/07b_scaling.ipynb #c153
 @dataclass(frozen=True, eq=False)
-class _Numbers:
-    """The fields of a robust scaling."""
+class RobustScaling:
+    """Multipliers that make one posterior band valid for every Sigma of a set.
+
+    The band is |f - mu_ref| <= sqrt_beta_bar sigma_ref (+ psi between grid points), or with
+    `sqrt_beta_bar_points` at the given points. `rows` lists each number with what it assumes.
+
+    References
+    ----------
+    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 6.
+    """
 
     nu: float
     gamma: float
@@ -621,19 +696,6 @@ class _Numbers:
     psi: float | None
     solver: str
 
-
-# %% ../nbs/07b_scaling.ipynb #c87
-class RobustScaling(_Numbers):
-    """Multipliers that make one posterior band valid for every Sigma of a set.
-
-    The band is |f - mu_ref| <= sqrt_beta_bar sigma_ref (+ psi between grid points), or with
-    `sqrt_beta_bar_points` at the given points. `rows` lists each number with what it assumes.
-
-    References
-    ----------
-    Lübsen and Eichler, safe multi-task Bayesian optimisation with an LMC, Theorem 6.
-    """
-
     @property
     def rho_exchangeable(self) -> float:
         """1 / (S + 1): the rho of a scalar bound from S exact independent posterior draws."""
@@ -642,31 +704,44 @@ class RobustScaling(_Numbers):
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """(name, value, assumption) of every number."""
-
-        def show(value: float | None, absent: str) -> str:
-            return absent if value is None else f"{value:.4g}"
-
-        absent = {"sqrt_beta_bar_points": "no points given", "psi": "neglected"}
-        return [(name, show(getattr(self, name), absent.get(name, "")), text) for name, text in _ASSUMES.items()]
+        return [(name, _shown(name, getattr(self, name)), text) for name, text in _ASSUMES.items()]
 
     def __repr__(self) -> str:
-        points = "" if self.sqrt_beta_bar_points is None else f", {self.sqrt_beta_bar_points:.3g} on the points"
-        between = "psi neglected" if self.psi is None else f"psi {self.psi:.3g}"
-        return (
-            f"RobustScaling(nu {self.nu:.3g} + gamma {self.gamma:.3g} * sqrt(beta) {np.sqrt(self.beta):.3g} = "
-            f"{self.sqrt_beta_bar:.3g}{points}; {len(self.nu_each)} Sigmas, {between})"
-        )
+        return _one_line(self)
 
     def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><td><code>{n}</code></td><td>{html.escape(v)}</td><td style='text-align:left'>"
-            f"{html.escape(t)}</td></tr>"
-            for n, v, t in self.rows
-        )
-        return f"<table><tr><th>number</th><th>value</th><th>assumes</th></tr>{lines}</table>"
+        return _table(self.rows)
 
 
-# %% ../nbs/07b_scaling.ipynb #c89
+# %% ../nbs/07b_scaling.ipynb #c154
+_ABSENT = {"sqrt_beta_bar_points": "no points given", "psi": "neglected"}
+
+
+def _shown(name: str, value: float | None) -> str:
+    """A number, or what it means that there is none."""
+    return _ABSENT.get(name, "") if value is None else f"{value:.4g}"
+
+
+def _one_line(s: RobustScaling) -> str:
+    """The multiplier and what it is made of."""
+    points = "" if s.sqrt_beta_bar_points is None else f", {s.sqrt_beta_bar_points:.3g} on the points"
+    between = "psi neglected" if s.psi is None else f"psi {s.psi:.3g}"
+    parts = f"nu {s.nu:.3g} + gamma {s.gamma:.3g} * sqrt(beta) {np.sqrt(s.beta):.3g} = {s.sqrt_beta_bar:.3g}{points}"
+    return f"RobustScaling({parts}; {len(s.nu_each)} Sigmas, {between})"
+
+
+# %% ../nbs/07b_scaling.ipynb #c155
+def _table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """An HTML table of names, values and assumptions."""
+    lines = "".join(
+        f"<tr><td><code>{name}</code></td><td>{html.escape(value)}</td><td style='text-align:left'>"
+        f"{html.escape(text)}</td></tr>"
+        for name, value, text in rows
+    )
+    return f"<table><tr><th>number</th><th>value</th><th>assumes</th></tr>{lines}</table>"
+
+
+# %% ../nbs/07b_scaling.ipynb #c157
 _SOLVERS: dict[str, Callable[..., Weights]] = {
     "svd": weights_svd,
     "cg": weights_cg,
@@ -685,7 +760,7 @@ def _pick_solver(solver: str, Sigmas: Array, data: TaskData) -> str:
     return "cg" if len(Sigmas) >= 20 and len(data) >= 50 else "cholesky"
 
 
-# %% ../nbs/07b_scaling.ipynb #c91
+# %% ../nbs/07b_scaling.ipynb #c159
 def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
     """Sigmas as a stack (S, H, u, u) of covariance matrices."""
     stack = as_stack("Sigmas", Sigmas, H, u)
@@ -698,7 +773,7 @@ def _as_sigmas(Sigmas: ArrayLike, H: int, u: int) -> Array:
     return stack
 
 
-# %% ../nbs/07b_scaling.ipynb #c93
+# %% ../nbs/07b_scaling.ipynb #c161
 def _as_where(points: ArrayLike | None, d: TaskData) -> Array | None:
     """The points of the sharper scalar, with as many inputs as the data, if any are given."""
     where = None if points is None else as_points("points", points, d.X.shape[1] or None)
@@ -707,7 +782,33 @@ def _as_where(points: ArrayLike | None, d: TaskData) -> Array | None:
     return where
 
 
-# %% ../nbs/07b_scaling.ipynb #c95
+# %% ../nbs/07b_scaling.ipynb #c164
+def _slices(stack: Array, size: int) -> Iterator[Array]:
+    """The matrices after the reference stack[0], `size` at a time, each slice with the reference before it."""
+    for start in range(1, len(stack), size):
+        yield np.concatenate([stack[:1], stack[start : start + size]])
+
+
+def _sharp(
+    kernels: Sequence[ScalarKernel], stack: Array, data: TaskData, noise_var: float, beta: float, points: Array
+) -> float:
+    """The sharper scalar over the whole stack."""
+    size = max(1, int(2e7 / (len(points) * data.n_tasks)))
+    families = (lmc_family(kernels, part, data, noise_var) for part in _slices(stack, size))
+    return max(0.0, *(points_scalar(*_all_moments(f, points, data.n_tasks), beta) for f in families))
+
+
+# %% ../nbs/07b_scaling.ipynb #c165
+def _collected(
+    nu_each: Array, stack: Array, beta: float, sharp: float | None, psi: float | None, solver: str
+) -> RobustScaling:
+    """The result, from nu of each Sigma and what was computed on the way."""
+    each, printed = gamma_features(stack[1:], stack[0]), gamma_printed(stack[1:], stack[0])
+    nu, gamma = float(nu_each.max()), float(each.max())
+    return RobustScaling(nu, gamma, printed, nu + gamma * np.sqrt(beta), sharp, beta, each, nu_each, psi, solver)
+
+
+# %% ../nbs/07b_scaling.ipynb #c167
 def robust_scaling(
     kernels: Sequence[ScalarKernel],
     Sigmas: ArrayLike,
@@ -764,40 +865,33 @@ def robust_scaling(
     stack = np.concatenate([ref[None], _as_sigmas(Sigmas, len(kernels), d.n_tasks)])
     where, psi = _as_where(points, d), None if psi is None else as_nonnegative("psi", psi)
     name = _pick_solver(solver, stack, d)
-    weights = _SOLVERS[name](kernels, stack, d, noise)
-    nu2 = nu2_from_moments(stack, *block_moments(kernels, weights, d), weights.distance2(), noise)[1:]
-    each = gamma_features(stack[1:], ref)
-    nu, gamma = float(np.sqrt(nu2.max())), float(each.max())
+    nu = np.sqrt(_nu2(kernels, stack, _SOLVERS[name](kernels, stack, d, noise), d, noise)[1:])
     sharp = None if where is None else _sharp(kernels, stack, d, noise, beta, where)
-    return RobustScaling(
-        nu,
-        gamma,
-        gamma_printed(stack[1:], ref),
-        nu + gamma * np.sqrt(beta),
-        sharp,
-        beta,
-        each,
-        np.sqrt(nu2),
-        psi,
-        name,
-    )
+    return _collected(nu, stack, beta, sharp, psi, name)
 
 
-# %% ../nbs/07b_scaling.ipynb #c96
-def _sharp(
-    kernels: Sequence[ScalarKernel], stack: Array, data: TaskData, noise_var: float, beta: float, points: Array
+# %% ../nbs/07b_scaling.ipynb #c176
+def _usable(stack: Array) -> list[int]:
+    """The matrices that can be a reference, those nearest to the mean first."""
+    order = np.argsort(((stack - stack.mean(0)) ** 2).sum((1, 2, 3)))
+    usable = [int(i) for i in order if np.linalg.eigvalsh(stack[i])[:, 0].min() > 1e-9 * np.abs(stack).max()]
+    if not usable:
+        raise ValueError("Sigmas: every matrix is singular, none can be the reference; use a truncated prior")
+    return usable
+
+
+# %% ../nbs/07b_scaling.ipynb #c178
+def _bound(
+    kernels: Sequence[ScalarKernel], stack: Array, i: int, weights: Weights, d: TaskData, noise_var: float, beta: float
 ) -> float:
-    """The sharper scalar, in slices of the set so that memory stays small."""
-    worst = 0.0
-    size = max(1, int(2e7 / (len(points) * data.n_tasks)))
-    for start in range(1, len(stack), size):
-        part = np.concatenate([stack[:1], stack[start : start + size]])
-        family = lmc_family(kernels, part, data, noise_var)
-        worst = max(worst, points_scalar(*_all_moments(family, points, data.n_tasks), beta))
-    return worst
+    """sqrt(beta-bar) with stack[i] as the reference; the weights are those of any reference and then of the stack."""
+    columns = np.r_[i + 1, 1 : len(stack) + 1]
+    w = Weights(weights.basis, [c[:, columns] for c in weights.coef])
+    nu2 = _nu2(kernels, stack[columns - 1], w, d, noise_var)
+    return float(np.sqrt(nu2.max()) + gamma_features(stack, stack[i]).max() * np.sqrt(beta))
 
 
-# %% ../nbs/07b_scaling.ipynb #c104
+# %% ../nbs/07b_scaling.ipynb #c179
 def smallest_bound(
     kernels: Sequence[ScalarKernel], Sigmas: ArrayLike, data: Any, noise_var: float, beta: float, candidates: int = 20
 ) -> tuple[int, float]:
@@ -809,62 +903,95 @@ def smallest_bound(
     noise_var, beta = as_positive("noise_var", noise_var), as_nonnegative("beta", beta)
     kernels = as_kernels("kernels", kernels, d.X.shape[1])
     stack = _as_sigmas(Sigmas, len(kernels), d.n_tasks)
-    order = np.argsort(((stack - stack.mean(0)) ** 2).sum((1, 2, 3)))
-    usable = [i for i in order if np.linalg.eigvalsh(stack[i])[:, 0].min() > 1e-9 * np.abs(stack).max()]
-    if not usable:
-        raise ValueError("Sigmas: every matrix is singular, none can be the reference; use a truncated prior")
-    bounds = []
+    usable = _usable(stack)
     first = np.concatenate([stack[usable[:1]], stack])
     weights = _SOLVERS[_pick_solver("auto", first, d)](kernels, first, d, noise_var)
-    for i in usable[:candidates]:
-        columns = np.r_[i + 1, 1 : len(first)]
-        w = Weights(weights.basis, [c[:, columns] for c in weights.coef])
-        nu2 = nu2_from_moments(first[columns], *block_moments(kernels, w, d), w.distance2(), noise_var)
-        bounds.append(np.sqrt(nu2.max()) + gamma_features(stack, stack[i]).max() * np.sqrt(beta))
+    bounds = [_bound(kernels, stack, i, weights, d, noise_var, beta) for i in usable[:candidates]]
     best = int(np.argmin(bounds))
-    return int(usable[best]), float(bounds[best])
+    return usable[best], float(bounds[best])
 
 
-# %% ../nbs/07b_scaling.ipynb #c107
-class _Carried:
-    """What a carried posterior keeps: factor, whitened values, and whitened rows for each followed task."""
-
-    def __init__(
-        self,
-        kernels: Sequence[ScalarKernel],
-        Sigma: ArrayLike,
-        points: ArrayLike,
-        noise_var: float,
-        tasks: Sequence[int] = (0,),
-        capacity: int = 64,
-    ):
-        self.points, matrices = as_points("points", points), as_real("Sigma", Sigma)
-        self.kernels, u = as_kernels("kernels", kernels, self.points.shape[1]), (matrices.shape or (1,))[-1]
-        self.Sigma = as_sigma("Sigma", matrices, len(self.kernels), u)
-        self.noise_var, self.tasks = as_positive("noise_var", noise_var), [as_index("tasks", t, u) for t in tasks]
-        capacity = as_count("capacity", capacity)
-        self.X, self.task = np.empty((0, self.points.shape[1])), np.empty(0, dtype=np.intp)
-        self.L, self.z = np.zeros((capacity, capacity)), np.zeros(capacity)
-        self.V = np.empty((len(self.tasks), capacity, len(self.points)))
-        self.mean = np.zeros((len(self.tasks), len(self.points)))
-        self.var = np.stack([self._prior(t) for t in self.tasks])
-
-    def _prior(self, task: int) -> Array:
-        diagonals = [S[task, task] * k.diag(self.points) for S, k in zip(self.Sigma, self.kernels, strict=True)]
-        return np.asarray(np.sum(diagonals, axis=0))
-
-    def _reserve(self, total: int) -> None:
-        """Room for `total` observations."""
-        old = len(self.z)
-        if total > old:
-            size = max(total, 2 * old)
-            grow = size - old
-            self.L, self.z = np.pad(self.L, (0, grow)), np.pad(self.z, (0, grow))
-            self.V = np.concatenate([self.V, np.empty((len(self.V), grow, len(self.points)))], axis=1)
+# %% ../nbs/07b_scaling.ipynb #c184
+def _more(room: int, total: int) -> int:
+    """How much room to add for `total` observations: none while they fit, then as much as there is, or more."""
+    return 0 if total <= room else max(total, 2 * room) - room
 
 
-# %% ../nbs/07b_scaling.ipynb #c108
-class CarriedPosterior(_Carried):
+# %% ../nbs/07b_scaling.ipynb #c185
+@dataclass
+class _Factor:
+    """Lower factor L of the data's covariance and whitened values z, of which the first m rows are in use."""
+
+    L: Array
+    z: Array
+    m: int = 0
+
+    def append(self, ell: Array, lam: Array, z: Array) -> None:
+        """New rows (ell', lam) of the factor and their whitened values."""
+        m, total = self.m, self.m + len(z)
+        if more := _more(len(self.z), total):
+            self.L, self.z = np.pad(self.L, (0, more)), np.pad(self.z, (0, more))
+        self.L[m:total, :m], self.L[m:total, m:total] = ell.T, lam
+        self.z[m:total], self.m = z, total
+
+
+# %% ../nbs/07b_scaling.ipynb #c187
+def _whitened(factor: _Factor, cross: Array, own: Array, y: Array, noise_var: float) -> tuple[Array, Array, Array]:
+    """(ell, lam, z) of new observations, from their covariances with the old ones and with each other."""
+    m = factor.m
+    ell = _forward(factor.L[:m, :m], cross)
+    lam = _cholesky(own - ell.T @ ell, noise_var)
+    return ell, lam, _forward(lam, y - ell.T @ factor.z[:m])
+
+
+# %% ../nbs/07b_scaling.ipynb #c188
+@dataclass
+class _Followed:
+    """One task at N fixed points: whitened covariances V with the data, the first m rows in use; mean, variance."""
+
+    V: Array
+    mean: Array
+    var: Array
+    m: int = 0
+
+    def append(self, cov: Array, ell: Array, lam: Array, z: Array) -> None:
+        """New observations: their covariances (b, N) with the points, overwritten, and what they add to the factor."""
+        m, total = self.m, self.m + len(z)
+        if more := _more(len(self.V), total):
+            self.V = np.concatenate([self.V, np.empty((more, self.V.shape[1]))])
+        cov -= ell.T @ self.V[:m]
+        self.V[m:total] = _forward(lam, cov)
+        self.mean += z @ self.V[m:total]
+        self.var -= (self.V[m:total] ** 2).sum(0)
+        self.m = total
+
+
+# %% ../nbs/07b_scaling.ipynb #c190
+def _unobserved(kernels: Sequence[ScalarKernel], Sigma: Array, points: Array, task: int, capacity: int) -> _Followed:
+    """A task of which nothing is known yet."""
+    diagonals = [S[task, task] * k.diag(points) for S, k in zip(Sigma, kernels, strict=True)]
+    return _Followed(np.empty((capacity, len(points))), np.zeros(len(points)), np.sum(diagonals, axis=0))
+
+
+# %% ../nbs/07b_scaling.ipynb #c192
+def _as_tasks(tasks: Sequence[int], n_tasks: int) -> list[int]:
+    """One or more labels of tasks."""
+    labels = [as_index("tasks", t, n_tasks) for t in tasks]
+    if not labels:
+        raise ValueError("tasks must hold at least one task, got none")
+    return labels
+
+
+def _as_observations(X: ArrayLike, y: ArrayLike, task: ArrayLike, d: int) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Inputs (b, d), values (b,) and labels (b,), of which one may stand for all."""
+    new, values = as_points("X", X, d), np.asarray(y, dtype=float)
+    if values.shape != (len(new),):
+        raise ValueError(f"y must have shape ({len(new)},), one value for each input, got {values.shape}")
+    return new, values, np.broadcast_to(np.asarray(task, dtype=np.intp), values.shape)
+
+
+# %% ../nbs/07b_scaling.ipynb #c194
+class CarriedPosterior:
     """Posterior mean and variance of some tasks on fixed points under one Sigma, carried along as data come in.
 
     Parameters
@@ -879,21 +1006,31 @@ class CarriedPosterior(_Carried):
         Number of observations to make room for at first; it grows when needed.
     """
 
+    def __init__(
+        self,
+        kernels: Sequence[ScalarKernel],
+        Sigma: ArrayLike,
+        points: ArrayLike,
+        noise_var: float,
+        tasks: Sequence[int] = (0,),
+        capacity: int = 64,
+    ):
+        self.points, matrices = as_points("points", points), as_real("Sigma", Sigma)
+        self.kernels = as_kernels("kernels", kernels, self.points.shape[1])
+        self.Sigma, self.noise_var = _as_square(matrices, len(self.kernels)), as_positive("noise_var", noise_var)
+        self.tasks = _as_tasks(tasks, self.Sigma.shape[-1])
+        self.X, self.task, room = self.points[:0], np.empty(0, dtype=np.intp), as_count("capacity", capacity)
+        self._factor = _Factor(np.zeros((room, room)), np.zeros(room))
+        self._followed = [_unobserved(self.kernels, self.Sigma, self.points, t, room) for t in self.tasks]
+
     def append(self, X: ArrayLike, y: ArrayLike, task: ArrayLike) -> None:
         """Take in observations: inputs (b, d), values (b,), and the task of each (b,) or of all."""
-        new, values = as_points("X", X, self.points.shape[1]), np.asarray(y, dtype=float)
-        label = np.broadcast_to(np.asarray(task, dtype=np.intp), values.shape)
-        m, total = len(self.X), len(self.X) + len(values)
-        self._reserve(total)
-        ell = _forward(self.L[:m, :m], self._cov(self.X, self.task, new, label))
-        lam = _cholesky(self._cov(new, label, new, label) - ell.T @ ell, self.noise_var)
-        z = _forward(lam, values - ell.T @ self.z[:m])
-        self.L[m:total, :m], self.L[m:total, m:total], self.z[m:total] = ell.T, lam, z
-        for i, t in enumerate(self.tasks):
-            rows = self._cov(new, label, self.points, np.full(len(self.points), t)) - ell.T @ self.V[i, :m]
-            self.V[i, m:total] = _forward(lam, rows)
-            self.mean[i] += z @ self.V[i, m:total]
-            self.var[i] -= (self.V[i, m:total] ** 2).sum(0)
+        new, values, label = _as_observations(X, y, task, self.points.shape[1])
+        cross, own = self._cov(self.X, self.task, new, label), self._cov(new, label, new, label)
+        added = _whitened(self._factor, cross, own, values, self.noise_var)
+        self._factor.append(*added)
+        for t, followed in zip(self.tasks, self._followed, strict=True):
+            followed.append(self._cov(new, label, self.points, np.full(len(self.points), t)), *added)
         self.X, self.task = np.vstack([self.X, new]), np.r_[self.task, label]
 
     def _cov(self, X: Array, s: Any, Z: Array, t: Any) -> Array:
@@ -902,18 +1039,18 @@ class CarriedPosterior(_Carried):
     @property
     def factor(self) -> Array:
         """Lower factor of the data's covariance, noise included, in the order of their arrival."""
-        return self.L[: len(self.X), : len(self.X)]
+        return self._factor.L[: len(self.X), : len(self.X)]
 
     @property
     def whitened_y(self) -> Array:
         """factor^{-1} y."""
-        return self.z[: len(self.X)]
+        return self._factor.z[: len(self.X)]
 
     def rows(self, task: int) -> Array:
         """Whitened covariances of one followed task at all points with the data, shape (M, N)."""
-        return self.V[self.tasks.index(task), : len(self.X)]
+        return self._followed[self.tasks.index(task)].V[: len(self.X)]
 
     def moments(self, task: int) -> tuple[Array, Array]:
         """Mean and variance of one followed task at all points, each (N,)."""
-        i = self.tasks.index(task)
-        return self.mean[i], np.maximum(self.var[i], 0.0)
+        followed = self._followed[self.tasks.index(task)]
+        return followed.mean, np.maximum(followed.var, 0.0)

@@ -1,6 +1,8 @@
 """Safe multi-task search: correlation, scaling and the optimiser."""
 
+import copy
 import importlib.util
+import pickle
 import warnings
 
 import numpy as np
@@ -13,6 +15,7 @@ from mtbo_nb.correlation import (
     LMCPosterior,
     OneCorrelationMoments,
     PlainFamily,
+    TaskData,
     correlation_posterior,
     lkj_draws,
     lkj_logpdf,
@@ -41,8 +44,11 @@ from mtbo_nb.safe import (
     SingleTaskCertificate,
     TheoremCertificate,
     Verdict,
+    mixture,
     robust_scaling,
     search_box,
+    sharp_band,
+    spread_values,
     unsafe_probability,
 )
 from mtbo_nb.scaling import (
@@ -51,6 +57,7 @@ from mtbo_nb.scaling import (
     gamma_features,
     grid_points,
     nu2_parts,
+    points_scalar,
     reference_correlation,
     safe_beta,
 )
@@ -511,15 +518,36 @@ def in_a_box(**options):
 
 def test_the_sharper_scalar_is_that_of_the_candidates_whoever_is_judged_with_them():
     opt = in_a_box(certificate=SharpCertificate())
-    now = opt._now(opt.search.start(opt))
+    now = opt._now()
     judge = opt.rule.judge(now)
     everyone = judge(now.candidates)
     for i in (0, 7, 300, 1100):
         alone = judge(now.candidates[i : i + 1])
         np.testing.assert_allclose(alone.value, everyone.value[i : i + 1], atol=1e-9)
         np.testing.assert_allclose(alone.score, everyone.score[i : i + 1], atol=1e-9)
-    far = np.array([[0.001]])  # a point that is no candidate gets the scalar it needs, if that is larger
-    assert np.isclose(judge(far).value[0], opt.rule.judge(now)(far).value[0])
+
+
+def test_a_point_that_needs_more_than_the_sharper_scalar_gets_it():
+    """The scalar of a candidate where the data are is too small far from them; the band there still holds them all."""
+    ks, _, _, data, noise = random_instance(3, 1, 2, False)
+    stack = with_correlation(np.eye(2)[None], [0.5, -0.9, 0.0, 0.9])
+    family, near, far = PlainFamily(ks, stack, data, noise), data.X[data.rows(0)][:1], np.array([[1.4], [0.5], [-0.5]])
+    low, high = sharp_band(family.moments, 9.0, near)(far, 0)
+    mean, var = family.moments(far, 0)
+    assert (low <= mean - 3 * np.sqrt(var) + 1e-9).all() and (high >= mean + 3 * np.sqrt(var) - 1e-9).all()
+    alone = points_scalar(*family.moments(near, 0), 9.0) * np.sqrt(var[0])
+    assert ((high - low) / 2 > alone * 1.01).any() and ((high - low) / 2 >= alone - 1e-9).all()
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_an_own_point_is_judged_as_ask_would_judge_it():
+    opt = in_a_box(certificate=SharpCertificate())
+    judge = opt.rule.judge(opt._now())
+    X = np.linspace(0, 1, 201)[:, None]
+    doubtful = X[np.argmax(np.where(judge(X).value < -0.05, judge(X).value, -np.inf))]
+    opt.ask()
+    opt.tell(doubtful, 0.0, 0)
+    assert "not certified" in opt.history[-1].note
 
 
 def test_the_best_certified_candidate_is_never_lost_by_the_search():
@@ -541,13 +569,17 @@ def test_known_to_within_the_noise_in_any_unit(unit):
     """The noise scales with the outputs, and with it what counts as known."""
     X = np.linspace(0, 1, 11)[:, None]
     data = [(X[:3], unit * np.cos(3 * X[:3, 0])), (X, unit * np.cos(3 * X[:, 0]))]
-    options = {"thresholds": -unit, "noise_std": 0.02, "scale": (0.5, 1e-9), "supplementary": 0, "seed": 0}
+    options = {"thresholds": -unit, "noise_std": 0.02, "scale": (1.01, 1e-9), "supplementary": 0, "seed": 0}
     opt = SafeMTBO([SE(0.3)], Finite(np.linspace(0, 1, 101)[:, None]), data=data, **options)
     assert 0.005 * unit < opt.belief.noise_std < 0.1 * unit
     assert not any("cannot grow" in note for note in opt.ask().messages)
 
 
 def test_the_certified_part_is_noted_at_runs_of_the_plant_that_were_asked_for():
+    opt = start(supplementary=0)
+    opt.ask()
+    opt.tell([0.35], 0.1, 0)  # an own point instead of the one asked for
+    assert opt.history[-1].fraction is None
     opt = start(supplementary=1)
     opt.tell([0.2], 0.4, 0)  # a seed
     while opt.round < 2:
@@ -564,13 +596,106 @@ class Counting(SharpCertificate):
     limit = None
 
 
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
 def test_a_fresh_copy_keeps_settings_and_forgets_rounds():
-    rule = Counting()
-    rule.limit, rule.correlations.kept, rule.correlations.last = 7, 0.4, (0.3, 0.5)
-    fresh = OrSingleTask(rule).fresh().multi
-    assert fresh is not rule and fresh.limit == 7
+    rule = OrSingleTask(Counting())
+    rule.multi.limit, rule.multi.correlations.kept, rule.multi.correlations.last = 7, 0.4, (0.3, 0.5)
+    fresh = rule.fresh().multi
+    assert fresh is not rule.multi and fresh.limit == 7
     assert fresh.correlations.kept is None and fresh.correlations.last == (-1.0, 1.0)
-    assert rule.correlations.kept == 0.4
+    assert rule.multi.correlations.kept == 0.4
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_rule_that_was_used_brings_nothing_to_the_next_campaign():
+    used = run_on_grid(start(certificate="theorem", supplementary=0, seed=1), 3)
+    assert used.scaling is not None and used.rule.multi.reference.carried is not None
+    again = start(certificate=used.rule)
+    assert again.scaling is None and again.rule.multi.reference.carried is None
+    alone = TheoremCertificate()
+    alone.scaling, alone.reference.seen = used.scaling, 5
+    assert alone.fresh().scaling is None and alone.fresh().reference.seen == 0
+
+
+class Remembering(SingleTaskCertificate):
+    """A band of one's own with a memory."""
+
+    rounds = 0
+
+    def forget(self):
+        self.rounds = 0
+
+
+def test_both_sides_of_a_pair_forget():
+    pair = OrSingleTask(SharpCertificate(), Remembering())
+    pair.single.rounds = 3
+    assert pair.fresh().single.rounds == 0 and pair.single.rounds == 3
+
+
+@pytest.mark.parametrize("copies", [copy.deepcopy, lambda opt: pickle.loads(pickle.dumps(opt))])
+@pytest.mark.parametrize("certificate", ["risk", "theorem", "sharp", "envelope"])
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_a_copy_of_a_campaign_goes_on_and_its_proposal_cannot_be_moved(copies, certificate):
+    for make in (in_a_box, start):
+        opt = run_on_grid(make(certificate=certificate, supplementary=1, seed=3), 2)
+        opt.supplementary = 0
+        opt.ask()
+        twin = copies(opt)
+        x, _ = twin.ask()
+        for point in (x, twin.history[-1].x):
+            with pytest.raises(ValueError, match="read-only"):
+                point[:] = 1.0
+        for o in (opt, twin):
+            o.tell(o.ask().x, 0.1, 0)
+        assert np.array_equal(opt.ask().x, twin.ask().x) and opt.ask().value == twin.ask().value
+
+
+def test_moments_are_those_of_the_points_as_they_are_now():
+    belief = start().belief
+    X = np.array([[0.1], [0.6]])
+    before = [part.copy() for part in mixture(belief, X, 0)]
+    X[:] = [[0.9], [0.3]]
+    assert not np.allclose(before[0], mixture(belief, X, 0)[0])
+    np.testing.assert_array_equal(mixture(belief, X, 0), mixture(start().belief, X, 0))
+    with pytest.raises(ValueError, match="read-only"):
+        belief.moments(X, 0)[0][:] = 0.0
+
+
+def test_a_file_does_not_hold_the_moments_of_many_points():
+    opt = in_a_box()
+    size = len(pickle.dumps(opt))
+    opt.predict(np.linspace(0, 1, 20_000)[:, None])
+    assert len(pickle.dumps(opt)) < size + 20_000
+
+
+def test_rho_is_for_correlations_that_are_unknown():
+    known = [[[1.0, 0.5], [0.5, 1.0]]]
+    assert start(certificate="sharp").stated == pytest.approx(0.9)
+    assert start(certificate="sharp", correlation=known).stated == pytest.approx(0.95)
+    assert start(certificate="theorem", n_tasks=1, data=[([[0.5]], [0.3])]).stated == pytest.approx(0.95)
+    assert "probability 0.95" in start(certificate="sharp", correlation=known, supplementary=0).ask().certificate
+
+
+@pytest.mark.parametrize("rule", [RiskCertificate(), LeftHalf()])
+def test_a_rule_without_a_band_takes_nothing_of_one(rule):
+    for name in ("beta", "psi"):
+        with pytest.raises(ValueError, match=f"{name}=2.0 goes with a band, and '{rule.name}' has none"):
+            start(certificate=rule, **{name: 2.0})
+
+
+def test_task_data_are_copied_and_sorted():
+    X, y = np.array([[0.5], [0.1], [0.2]]), np.array([0.3, 0.0, 0.2])
+    data = TaskData(X, y, np.array([0, 1, 0]), 2)
+    opt = start(data=data)
+    y[0] = 50.0
+    assert opt.of(0)[1].tolist() == [0.3, 0.2] and opt.of(1)[0].tolist() == [[0.1]]
+    with pytest.raises(ValueError, match="data must hold 2 tasks, got 5"):
+        start(data=TaskData(np.empty((0, 7)), np.empty(0), np.empty(0, int), 5))
+
+
+def test_a_scale_without_a_mean_is_refused():
+    with pytest.raises(ValueError, match=r"scale\[0\] must be > 1"):
+        start(scale=(0.5, 0.5))
 
 
 def test_a_point_that_broke_a_limit_is_not_repeated_within_rounding():
@@ -931,3 +1056,17 @@ def test_a_bad_domain_or_kernel_is_named():
     for task in (7, -1, 0.5, True):
         with pytest.raises(ValueError, match="task"):
             start().predict([[0.5]], task)
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(0.4, 0.9), (-0.5, 0.95), (-0.99, 0.99), (0.3, 0.3)])
+def test_the_values_of_a_correlation_stand_for_its_interval(lo, hi):
+    """The union of their bands misses little of the interval's, short or long."""
+    r = spread_values(lo, hi)
+    assert r[0] == lo and r[-1] == hi and (np.diff(r) > 0).all() and (np.diff(r) <= (hi - lo) / 40 + 1e-12).all()
+    data = task_data([([[0.0], [0.3]], [0.5, -0.4]), (np.linspace(0, 1, 9)[:, None], np.sin(9 * np.linspace(0, 1, 9)))])
+    unions = []
+    for values in (r, np.linspace(lo, hi, 2001)):
+        mean, var = PlainFamily([SE(0.2)], with_correlation(np.eye(2)[None], values), data, 1e-3).moments(GRID, 0)
+        unions.append(((mean - 4 * np.sqrt(var)).min(0), (mean + 4 * np.sqrt(var)).max(0)))
+    (low, _), (least, most) = unions
+    assert ((low - least) / (most - least)).max() < 2e-3
