@@ -241,7 +241,24 @@ def _model_evidence(evidence: list[float | None]) -> Array:
     return np.array(evidence, dtype=float)
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c23
+def _weigh(parts: Sequence[Nodes]) -> tuple[Array, float]:
+    """Weights of the models, and what the alternatives add to the log evidence of the first."""
+    logs = _model_evidence([n.log_evidence for n in parts])
+    weights = np.exp(logs - logs.max())
+    return weights / weights.sum(), float(logsumexp(logs) - np.log(len(logs)) - logs[0])
+
+
 # %% ../nbs/07_safe_lmc.ipynb #c24
+def _output_scale(prior: Prior, quad: Array, n: int) -> tuple[float, Array]:
+    """Degrees of freedom and scale of Student's t for every node; infinity and ones if the scale is known."""
+    if prior.scale is None:
+        return np.inf, np.ones(len(quad))
+    a, b = prior.scale
+    return 2 * a + n, np.sqrt((b + quad / 2) / (a + n / 2))
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c26
 _Moments = Callable[[Array, int], tuple[Array, Array]]
 
 
@@ -267,7 +284,7 @@ class LastMoments:
         return {"moments": self.moments, "X": np.empty(0), "known": {}}
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c25
+# %% ../nbs/07_safe_lmc.ipynb #c27
 class Belief:
     """The posterior of f as a weighted sum of nodes, over all models; `noise_std` is in the unit of the outputs."""
 
@@ -282,9 +299,7 @@ class Belief:
     ):
         old: Sequence[Nodes | None] = before.parts if before else [None] * len(models)
         self.parts: list[Nodes] = [believe(m, data, prior, rng, o) for m, o in zip(models, old, strict=True)]
-        logs = _model_evidence([n.log_evidence for n in self.parts])
-        self.gain = float(logsumexp(logs) - np.log(len(logs)) - logs[0])  # what the alternatives add to the evidence
-        self.model_weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+        self.model_weights, self.gain = _weigh(self.parts)
         self.weights = np.concatenate([w * n.weights for w, n in zip(self.model_weights, self.parts, strict=True)])
         self.carried: Sequence[Any] = carried or [None] * len(models)
         self.families = [
@@ -292,10 +307,7 @@ class Belief:
             for n, c in zip(self.parts, self.carried, strict=True)
         ]
         self.moments = LastMoments(self._moments)
-        a, b = prior.scale or (np.inf, np.inf)
-        self.dof = 2 * a + len(data)
-        quad = np.concatenate([f.quad for f in self.families])
-        self.factor = np.sqrt((b + quad / 2) / (a + len(data) / 2)) if prior.scale else np.ones(len(quad))
+        self.dof, self.factor = _output_scale(prior, np.concatenate([f.quad for f in self.families]), len(data))
         self.spread = 1.0 if np.isinf(self.dof) else self.dof / (self.dof - 2)  # variance of Student's t
         self.noise_std = float(np.sqrt(prior.noise_var * self.spread * (self.weights @ self.factor**2)))
 
@@ -310,7 +322,7 @@ class Belief:
         return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c26
+# %% ../nbs/07_safe_lmc.ipynb #c28
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
@@ -318,7 +330,7 @@ def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     return centre, np.sqrt(belief.weights @ (belief.spread * sd**2 + (mean - centre) ** 2))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c27
+# %% ../nbs/07_safe_lmc.ipynb #c29
 def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, float]]) -> Array:
     """Posterior probability that some constrained task is outside its limits at X (sum over tasks), shape (s,)."""
     total = np.zeros(len(X))
@@ -328,7 +340,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
     return np.minimum(total, 1.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c35
+# %% ../nbs/07_safe_lmc.ipynb #c37
 _LARGEST = 1e100
 
 
@@ -339,11 +351,11 @@ def _squarable(name: str, values: Array) -> Array:
     return values
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c38
+# %% ../nbs/07_safe_lmc.ipynb #c40
 _Limits = dict[int, tuple[float, float]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c39
+# %% ../nbs/07_safe_lmc.ipynb #c41
 def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
@@ -354,7 +366,7 @@ def _end(name: str, value: Any, missing: float) -> float:
     return float(number.item())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c40
+# %% ../nbs/07_safe_lmc.ipynb #c42
 def _limit(task: int, value: Any) -> tuple[float, float]:
     """(lower, upper) of one task, infinite where there is no limit."""
     name = f"thresholds[{task}]"
@@ -366,7 +378,7 @@ def _limit(task: int, value: Any) -> tuple[float, float]:
     return lo, hi
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c41
+# %% ../nbs/07_safe_lmc.ipynb #c43
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
@@ -380,14 +392,14 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c43
+# %% ../nbs/07_safe_lmc.ipynb #c45
 def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
     """Is a value of this task outside its limits?"""
     lo, hi = limits.get(task, (-np.inf, np.inf))
     return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c44
+# %% ../nbs/07_safe_lmc.ipynb #c46
 def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
     """A seed is a point known to be safe; one that was measured outside the limits is refused."""
     bad = _outside(limits, task, y)
@@ -398,7 +410,7 @@ def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c47
+# %% ../nbs/07_safe_lmc.ipynb #c49
 def _fixed(x: Array) -> Array:
     """A copy of a point (d,) that cannot be written to, now or later."""
     return np.frombuffer(np.asarray(x, dtype=float).tobytes())
@@ -409,7 +421,7 @@ def _short(x: Array) -> list[float]:
     return [float(f"{v:.4g}") for v in x]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c48
+# %% ../nbs/07_safe_lmc.ipynb #c50
 @dataclass(frozen=True)
 class _AtPoint:
     """Something about a point and a task; a copy from memory or from a file cannot be written to either."""
@@ -425,7 +437,7 @@ class _AtPoint:
         self.__post_init__()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c51
 @dataclass(frozen=True)
 class Proposal(_AtPoint):
     """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
@@ -442,7 +454,7 @@ class Proposal(_AtPoint):
         return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c52
 @dataclass(frozen=True)
 class Run(_AtPoint):
     """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
@@ -458,14 +470,14 @@ class Run(_AtPoint):
     first: bool = True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c53
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
     cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c52
+# %% ../nbs/07_safe_lmc.ipynb #c54
 class SafeHistory(list[Run]):
     """The observations in their order, with a short repr and a table in a notebook."""
 
@@ -490,7 +502,7 @@ class SafeHistory(list[Run]):
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c55
+# %% ../nbs/07_safe_lmc.ipynb #c57
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -540,14 +552,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c58
+# %% ../nbs/07_safe_lmc.ipynb #c60
 def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
     """Which of the points X (s, d) are x (d,), to rounding."""
     size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
     return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c59
+# %% ../nbs/07_safe_lmc.ipynb #c61
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -555,13 +567,13 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c60
+# %% ../nbs/07_safe_lmc.ipynb #c62
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
     return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c61
+# %% ../nbs/07_safe_lmc.ipynb #c63
 def _best_safe_run(record: SafeRecord) -> Array:
     """The best point of the plant that was never measured outside the limits."""
     X, y = record.of(record.main_task)
@@ -576,7 +588,7 @@ def _best_safe_run(record: SafeRecord) -> Array:
     return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c64
+# %% ../nbs/07_safe_lmc.ipynb #c66
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
@@ -593,7 +605,7 @@ def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c66
+# %% ../nbs/07_safe_lmc.ipynb #c68
 def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     """The task of a number told without one."""
     if record.n_tasks == 1:
@@ -603,7 +615,7 @@ def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     return asked.task
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c67
+# %% ../nbs/07_safe_lmc.ipynb #c69
 def _read_observation(
     record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
@@ -622,7 +634,7 @@ def _read_observation(
     return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c71
+# %% ../nbs/07_safe_lmc.ipynb #c73
 def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     """The data at the start, task after task; nothing yet is fine."""
     if data is None:
@@ -636,7 +648,7 @@ def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c72
+# %% ../nbs/07_safe_lmc.ipynb #c74
 def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     """The same data with the plant's points as points of the domain; a ValueError if they are none."""
     X = seeds.X.copy()
@@ -648,7 +660,7 @@ def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     return replace(seeds, X=X)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c73
+# %% ../nbs/07_safe_lmc.ipynb #c75
 def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
     """The data at the start: points of the domain, inside the limits."""
     seeds = _stack(data, n_tasks, domain.d)
@@ -663,12 +675,12 @@ def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c76
+# %% ../nbs/07_safe_lmc.ipynb #c78
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c77
+# %% ../nbs/07_safe_lmc.ipynb #c79
 def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
     """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
@@ -681,7 +693,7 @@ def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about:
     return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c80
+# %% ../nbs/07_safe_lmc.ipynb #c82
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -707,12 +719,12 @@ class Verdict:
         return int(np.argmax(np.where(self.ok, self.score, -np.inf)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c82
+# %% ../nbs/07_safe_lmc.ipynb #c84
 Judge = Callable[[Array], Verdict]
 Band = Callable[[Array, int], tuple[Array, Array]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c84
+# %% ../nbs/07_safe_lmc.ipynb #c86
 def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> None:
     """An error that names the certificate if its verdict on n points cannot be used."""
     parts = (v.ok, v.value, v.score) if isinstance(v, Verdict) else ()
@@ -731,7 +743,7 @@ def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> No
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c85
+# %% ../nbs/07_safe_lmc.ipynb #c87
 def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     """The same judge, its verdicts checked."""
 
@@ -743,7 +755,7 @@ def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     return checked
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c86
+# %% ../nbs/07_safe_lmc.ipynb #c88
 @dataclass(frozen=True)
 class Situation:
     """What a certificate may look at before a run of the plant."""
@@ -770,7 +782,7 @@ class Situation:
         return self.belief.parts[0].model.kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c88
+# %% ../nbs/07_safe_lmc.ipynb #c90
 class Certificate:
     """A rule that certifies points. Subclasses give `name` and `judge`.
 
@@ -839,7 +851,7 @@ class Certificate:
         return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c90
+# %% ../nbs/07_safe_lmc.ipynb #c92
 def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
     """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
 
@@ -851,7 +863,7 @@ def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: flo
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c91
+# %% ../nbs/07_safe_lmc.ipynb #c93
 class RiskCertificate(Certificate):
     """The posterior probability that the point is unsafe is within what the next run may risk."""
 
@@ -871,7 +883,7 @@ class RiskCertificate(Certificate):
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c95
+# %% ../nbs/07_safe_lmc.ipynb #c97
 def theorem_band(reference: _Moments, multiplier: float) -> Band:
     """(lower, upper) from the reference's moments and one multiplier."""
 
@@ -882,7 +894,7 @@ def theorem_band(reference: _Moments, multiplier: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c96
+# %% ../nbs/07_safe_lmc.ipynb #c98
 def envelope_band(moments: _Moments, beta: float) -> Band:
     """(lower, upper) over all matrices, from their moments (S, s)."""
 
@@ -894,7 +906,7 @@ def envelope_band(moments: _Moments, beta: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c97
+# %% ../nbs/07_safe_lmc.ipynb #c99
 def sharp_band(moments: _Moments, beta: float, points: Array) -> Band:
     """(lower, upper) around the reference, entry 0 of the moments (S, s), by the sharper scalar of the points.
 
@@ -913,7 +925,7 @@ def sharp_band(moments: _Moments, beta: float, points: Array) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c99
+# %% ../nbs/07_safe_lmc.ipynb #c101
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -928,7 +940,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c103
+# %% ../nbs/07_safe_lmc.ipynb #c105
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -969,14 +981,14 @@ class CorrelationSet:
         self.last, self.kept = (-1.0, 1.0), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c107
+# %% ../nbs/07_safe_lmc.ipynb #c109
 def spread_values(lo: float, hi: float, n: int = 41) -> Array:
     """Values of a correlation from lo to hi: n with equal spaces in r, and n with equal spaces in artanh r."""
     first, last = np.arctanh(np.clip([lo, hi], -1 + 1e-16, 1 - 1e-16))
     return np.unique(np.concatenate([np.linspace(lo, hi, n), np.tanh(np.linspace(first, last, n)).clip(lo, hi)]))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c108
+# %% ../nbs/07_safe_lmc.ipynb #c110
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -997,7 +1009,7 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c114
+# %% ../nbs/07_safe_lmc.ipynb #c116
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -1022,7 +1034,7 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c115
+# %% ../nbs/07_safe_lmc.ipynb #c117
 def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> _Moments:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
@@ -1036,7 +1048,7 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
     return LastMoments(moments)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c118
+# %% ../nbs/07_safe_lmc.ipynb #c120
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -1046,7 +1058,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c120
+# %% ../nbs/07_safe_lmc.ipynb #c122
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -1057,13 +1069,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c122
+# %% ../nbs/07_safe_lmc.ipynb #c124
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c123
+# %% ../nbs/07_safe_lmc.ipynb #c125
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -1114,7 +1126,7 @@ class TheoremCertificate(Certificate):
         self.reference, self.scaling = _Reference(), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c126
+# %% ../nbs/07_safe_lmc.ipynb #c128
 @dataclass
 class _OverSet(Certificate):
     """A band from all possible matrices at every point."""
@@ -1139,7 +1151,7 @@ class _OverSet(Certificate):
         self.correlations.forget()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c127
+# %% ../nbs/07_safe_lmc.ipynb #c129
 class SharpCertificate(_OverSet):
     """One band around a reference, with the smallest scalar that serves at the candidates."""
 
@@ -1160,7 +1172,7 @@ class EnvelopeCertificate(_OverSet):
         return envelope_band(moments, now.beta)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c130
+# %% ../nbs/07_safe_lmc.ipynb #c132
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1171,7 +1183,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c131
+# %% ../nbs/07_safe_lmc.ipynb #c133
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -1191,7 +1203,7 @@ class SingleTaskCertificate(Certificate):
         return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c132
+# %% ../nbs/07_safe_lmc.ipynb #c134
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1241,7 +1253,7 @@ class OrSingleTask(Certificate):
         return super().unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c136
+# %% ../nbs/07_safe_lmc.ipynb #c138
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1251,7 +1263,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c137
+# %% ../nbs/07_safe_lmc.ipynb #c139
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1259,7 +1271,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c138
+# %% ../nbs/07_safe_lmc.ipynb #c140
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1276,13 +1288,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c139
+# %% ../nbs/07_safe_lmc.ipynb #c141
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c146
+# %% ../nbs/07_safe_lmc.ipynb #c148
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1291,7 +1303,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c147
+# %% ../nbs/07_safe_lmc.ipynb #c149
 def search_box(
     judge: Judge, X: Array, verdict: Verdict, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict]:
@@ -1313,7 +1325,7 @@ def search_box(
     return X[top], verdict.at([top])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c151
+# %% ../nbs/07_safe_lmc.ipynb #c153
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1343,7 +1355,7 @@ class ListSearch:
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c152
+# %% ../nbs/07_safe_lmc.ipynb #c154
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1376,7 +1388,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c153
+# %% ../nbs/07_safe_lmc.ipynb #c155
 _Search = ListSearch | BoxSearch
 
 
@@ -1385,13 +1397,13 @@ def _as_search(domain: Any, rng: np.random.Generator) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c155
+# %% ../nbs/07_safe_lmc.ipynb #c157
 def points_counted(domain: Any, tau: float) -> float:
     """Number of candidates of a list, or of points of a mesh of a box."""
     return float(len(domain.X)) if hasattr(domain, "X") else grid_points(domain.bounds, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c158
+# %% ../nbs/07_safe_lmc.ipynb #c160
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1412,7 +1424,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c161
+# %% ../nbs/07_safe_lmc.ipynb #c163
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1422,7 +1434,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c163
+# %% ../nbs/07_safe_lmc.ipynb #c165
 def _unlimited(predict: _Moments, task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1433,7 +1445,7 @@ def _unlimited(predict: _Moments, task: int, kappa: float) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c164
+# %% ../nbs/07_safe_lmc.ipynb #c166
 def _free_run(record: SafeRecord, search: _Search, done: int, predict: _Moments, kappa: float) -> Proposal:
     """The next run of a free task, `done` of this round being done."""
     task, turn = record.side_tasks[done % len(record.side_tasks)], done // len(record.side_tasks)
@@ -1446,7 +1458,7 @@ def _free_run(record: SafeRecord, search: _Search, done: int, predict: _Moments,
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c167
+# %% ../nbs/07_safe_lmc.ipynb #c169
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1458,11 +1470,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c169
+# %% ../nbs/07_safe_lmc.ipynb #c171
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c170
+# %% ../nbs/07_safe_lmc.ipynb #c172
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1477,13 +1489,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c171
+# %% ../nbs/07_safe_lmc.ipynb #c173
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c174
+# %% ../nbs/07_safe_lmc.ipynb #c176
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1495,7 +1507,25 @@ def _alarm(e_value: float, multiple: float) -> str:
     )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c177
+# %% ../nbs/07_safe_lmc.ipynb #c179
+def _ratios(belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generator) -> Array:
+    """Log evidence of the lengthscales times `MULTIPLES`, relative to that of all models together."""
+    nodes = belief.parts[0]
+    mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
+    return lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c180
+def _untested(kernels: Sequence[ScalarKernel]) -> list[str]:
+    """A word on kernels that have no lengthscale to multiply."""
+    try:
+        _ = [rescaled(k, 1.0) for k in kernels]
+    except TypeError as error:
+        return [f"the lengthscale is not tested: {error}"]
+    return []
+
+
+# %% ../nbs/07_safe_lmc.ipynb #c181
 _ALARM = 100.0
 
 
@@ -1508,13 +1538,9 @@ class LengthscaleWatch:
 
     def look(self, belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generator) -> list[str]:
         """The alarm as a note, or none; the first is a warning too."""
-        nodes = belief.parts[0]
-        try:
-            _ = [rescaled(k, 1.0) for k in nodes.model.kernels]
-        except TypeError as error:
-            return [f"the lengthscale is not tested: {error}"]
-        mean = None if nodes.drawn_at is None else np.einsum("j,jhab->hab", nodes.weights, nodes.Sigmas)
-        logs = lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
+        if untested := _untested(belief.parts[0].model.kernels):
+            return untested
+        logs = _ratios(belief, data, prior, rng)
         now = e_value(logs)
         if now > self.e_value:
             self.e_value = now
@@ -1528,7 +1554,7 @@ class LengthscaleWatch:
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c181
+# %% ../nbs/07_safe_lmc.ipynb #c185
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1540,7 +1566,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c182
+# %% ../nbs/07_safe_lmc.ipynb #c186
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1556,7 +1582,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c184
+# %% ../nbs/07_safe_lmc.ipynb #c188
 def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any, d: int) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
     kernels = as_kernels("kernels", given, d)
@@ -1568,7 +1594,7 @@ def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, 
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c187
+# %% ../nbs/07_safe_lmc.ipynb #c191
 def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     """The models, if the certificate can serve them."""
     if len(models) > 1 and not rule.charges_risk:
@@ -1581,11 +1607,11 @@ def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c190
+# %% ../nbs/07_safe_lmc.ipynb #c194
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c191
+# %% ../nbs/07_safe_lmc.ipynb #c195
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1596,7 +1622,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c192
+# %% ../nbs/07_safe_lmc.ipynb #c196
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1605,7 +1631,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c194
+# %% ../nbs/07_safe_lmc.ipynb #c198
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1632,7 +1658,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c197
+# %% ../nbs/07_safe_lmc.ipynb #c201
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1643,7 +1669,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c198
+# %% ../nbs/07_safe_lmc.ipynb #c202
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1658,13 +1684,13 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c201
+# %% ../nbs/07_safe_lmc.ipynb #c205
 def _is_asked(record: SafeRecord, x: Array, asked: Proposal | None) -> bool:
     """Is this the run of the plant that was asked for?"""
     return asked is not None and asked.task == record.main_task and bool(_same(record.domain, asked.x[None], x)[0])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c202
+# %% ../nbs/07_safe_lmc.ipynb #c206
 _UNCERTIFIED = "own point, not certified"
 
 
@@ -1682,7 +1708,7 @@ def _price(
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c205
+# %% ../nbs/07_safe_lmc.ipynb #c209
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1694,7 +1720,7 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
     return as_nonnegative("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c206
+# %% ../nbs/07_safe_lmc.ipynb #c210
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
@@ -1705,7 +1731,7 @@ def _read_band(
     return known_psi, slope, as_positive("tau", tau), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c207
+# %% ../nbs/07_safe_lmc.ipynb #c211
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
     noise, known = as_positive("noise_std", noise_std), as_scale("scale", scale)
@@ -1719,7 +1745,7 @@ def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_s
     return Prior(noise**2, known if unknown_scale else None, as_positive("eta", eta), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c209
+# %% ../nbs/07_safe_lmc.ipynb #c213
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None, **band: Any
 ) -> Certificate:
@@ -1731,7 +1757,7 @@ def _read_rule(
     return rule if beta is None else rule.unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c211
+# %% ../nbs/07_safe_lmc.ipynb #c215
 def _read_agreement(
     domain: Any,
     thresholds: Any,
@@ -1750,7 +1776,7 @@ def _read_agreement(
     return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c213
+# %% ../nbs/07_safe_lmc.ipynb #c217
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1760,7 +1786,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c214
+# %% ../nbs/07_safe_lmc.ipynb #c218
 def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if hasattr(domain, "X"):
@@ -1770,7 +1796,7 @@ def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c217
+# %% ../nbs/07_safe_lmc.ipynb #c221
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1791,7 +1817,7 @@ class _Made(SafeRecord):
         self.search = _as_search(self.domain, self.rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c218
+# %% ../nbs/07_safe_lmc.ipynb #c222
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1836,7 +1862,7 @@ class _Parts(_Made):
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c220
+# %% ../nbs/07_safe_lmc.ipynb #c224
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1851,7 +1877,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c222
+# %% ../nbs/07_safe_lmc.ipynb #c226
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1913,7 +1939,7 @@ class _Readings(_Parts):
             return mixture(self.belief, as_points("X", X, self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c224
+# %% ../nbs/07_safe_lmc.ipynb #c228
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1943,7 +1969,7 @@ class _Rounds(_Readings):
         return Situation(self, self.belief, noise, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c225
+# %% ../nbs/07_safe_lmc.ipynb #c229
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
