@@ -360,7 +360,10 @@ def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
         return missing
-    number = as_real(name, value)
+    try:
+        number = as_real(name, value)
+    except TypeError:
+        number = np.empty(0)
     if number.size != 1:
         raise TypeError(f"{name} must be a number, a pair (lower, upper) or None, got {value!r:.60}")
     return float(number.item())
@@ -836,7 +839,7 @@ class Certificate:
 
     def stated(self, delta: float, rho: float) -> float | None:
         """The probability that the whole campaign stays safe, or None if nothing is stated."""
-        return max(1 - delta - rho * self.by_correlations, 0.0) if self.proved else None
+        return max(1 - (delta + rho * self.by_correlations), 0.0) if self.proved else None
 
     def unproved(self) -> Certificate:
         """This object, stating nothing from now on."""
