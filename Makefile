@@ -63,9 +63,9 @@ $(VENV)/python:
 	@touch $@
 
 $(VENV)/package: $(VENV)/python settings.ini setup.py
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=compat --editable .
 	@touch $@
 
 $(VENV)/tools: $(VENV)/package
-	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=compat --editable '.[dev,docs]'
 	@touch $@

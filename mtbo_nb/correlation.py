@@ -879,7 +879,10 @@ def _emcee() -> Any:
     try:
         return importlib.import_module("emcee")
     except ImportError:
-        raise ImportError("more than one unknown correlation needs the sampler emcee: pip install emcee") from None
+        raise ImportError(
+            "more than one unknown correlation (three tasks, two features) needs the sampler emcee: "
+            "pip install emcee, or this package with its extra [sampling]"
+        ) from None
 
 
 # %% ../nbs/07a_correlation.ipynb #c188

@@ -82,6 +82,7 @@ __all__ = [
 from mtbo_nb.correlation import (
     CorrelationPosterior,
     TaskData,
+    _emcee,
     as_index,
     as_kernels,
     as_scale,
@@ -443,7 +444,11 @@ class _AtPoint:
 # %% ../nbs/07_safe_lmc.ipynb #c51
 @dataclass(frozen=True)
 class Proposal(_AtPoint):
-    """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`."""
+    """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`.
+
+    `certificate` is for reading; `value` is the probability of being unsafe (risk) or the margin to the limits in the
+    unit of the outputs (bands), None for a free task; `messages` is what a person should know.
+    """
 
     certificate: str
     value: float | None
@@ -460,9 +465,10 @@ class Proposal(_AtPoint):
 # %% ../nbs/07_safe_lmc.ipynb #c52
 @dataclass(frozen=True)
 class Run(_AtPoint):
-    """One observation in the history; `risk` is what a main run spent, `fraction` the certified part of the domain.
+    """One observation in the history; `risk` is what a run of the plant spent, `fraction` the certified part.
 
-    A run of several tasks gives several observations; `first` marks where the next one begins.
+    A run that measured several tasks gives several observations, one after the other: the one that is `first` holds
+    the risk of the run.
     """
 
     y: float
@@ -577,8 +583,8 @@ def _was_run(record: SafeRecord, x: Array) -> bool:
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c63
-def _best_safe_run(record: SafeRecord) -> Array:
-    """The best point of the plant that was never measured outside the limits."""
+def _best_safe_run(record: SafeRecord) -> tuple[Array, float]:
+    """(x (d,), value) of the best run or seed of the plant at a point that was never measured outside the limits."""
     X, y = record.of(record.main_task)
     safe = np.ones(len(X), dtype=bool)
     for run in record.history:
@@ -588,7 +594,8 @@ def _best_safe_run(record: SafeRecord) -> Array:
             "no known safe point is left to repeat: every point of the plant was measured outside the limits at least "
             "once, and none is certified; tell() a run at a safe point of the plant, or start anew with other limits"
         )
-    return np.asarray(X[np.argmax(np.where(safe, y, -np.inf))])
+    best = int(np.argmax(np.where(safe, y, -np.inf)))
+    return X[best], float(y[best])
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c66
@@ -633,7 +640,10 @@ def _read_observation(
         return point, values, False
     missing = [t for t in record.limits if t not in values]
     if missing:
-        raise ValueError(f"y: a run of the plant must report every constrained task, missing {missing}")
+        raise ValueError(
+            f"y: a run of the plant must report every constrained task, missing {missing}; tell all its outputs at "
+            f"once: tell(x, y) with {record.n_tasks} numbers, NaN where there is none"
+        )
     return np.asarray(record.domain.snap(point)), values, True
 
 
@@ -1416,7 +1426,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     X, known = now.candidates, 2 * now.belief.noise_std
     if not verdict.ok.any():
         now.note("no point is certified: the best safe point is repeated")
-        return _best_safe_run(now.record), None
+        return _best_safe_run(now.record)[0], None
     grows = sd(X)[verdict.ok].max() > known
     if not grows:
         now.note("the safe set cannot grow: every certified point is known to within the noise")
@@ -1505,9 +1515,8 @@ def _alarm(e_value: float, multiple: float) -> str:
         means = "the model is too smooth: certificates are too bold, not to be trusted"
     else:
         means = "the model is rougher than the data: mostly over-cautious, but not safe by that"
-    return (
-        f"the data speak against the lengthscale (e-value {e_value:.2g}, {multiple:.2g} times it fits better): {means}"
-    )
+    better = f"e-value {e_value:.2g}; {multiple:.2g} x lengthscale fits better"
+    return f"the data speak against the lengthscale ({better}): {means}"
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c179
@@ -1606,6 +1615,8 @@ def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
         )
     if len(models) > 1 and any(m.by_chain for m in models):
         raise ValueError(_NO_EVIDENCE)
+    if any(m.by_chain for m in models):
+        _emcee()  # an error now, not in the middle of a campaign
     rule.check(models[0])
     return models
 
@@ -1790,9 +1801,9 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
 
 
 # %% ../nbs/07_safe_lmc.ipynb #c218
-def _condition(domain: Any, psi: float | None, lipschitz: float | None) -> str:
+def _condition(rule: Certificate, domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
-    if hasattr(domain, "X"):
+    if rule.charges_risk or hasattr(domain, "X"):
         return ""
     if lipschitz is not None:
         return " if the Lipschitz constant holds"
@@ -1815,7 +1826,7 @@ class _Made(SafeRecord):
     def _make(self) -> None:
         """The parts that are made of what was read."""
         self.lapses = _first_lapses(self.rule, self._beta, self.models[0])
-        self.condition = _condition(self.domain, self.psi, self.lipschitz)
+        self.condition = _condition(self.rule, self.domain, self.psi, self.lipschitz)
         self.learner, self.watch = SafeLearner(self.models, self.prior, self.rng), LengthscaleWatch()
         self.search = _as_search(self.domain, self.rng)
 
@@ -1893,6 +1904,12 @@ class _Readings(_Parts):
     def certificate(self) -> str:
         """The name of the certificate."""
         return self.rule.name
+
+    @property
+    def best(self) -> tuple[Array, float]:
+        """(x (d,), value) of the best run or seed of the plant at a point that never broke a limit."""
+        _check_ready(self)
+        return _best_safe_run(self)
 
     @property
     def n_points(self) -> float:
@@ -1979,53 +1996,76 @@ class SafeMTBO(_Rounds):
     Parameters
     ----------
     kernels : sequence of H scalar kernels
-        Features of the linear model of coregionalization; `0.1 * SE(0.2)` gives a feature another variance.
+        `[SE(0.2)]` is the usual choice: all tasks share one kernel (ICM). With several, every output is a sum of H
+        features, each with its own kernel and its own correlation of the tasks (LMC); `0.1 * SE(0.2)` has another
+        variance.
     domain : Finite or Box
         Where the plant may be run.
     thresholds : float, (lower, upper), or {task: either}
-        Limits; None for no limit. A bare number is a lower limit of the main task.
+        Limits; None for no limit. A bare number is a lower limit, of the main task or of the task it is given for:
+        "output 2 must stay below 0" is `{2: (None, 0.0)}`.
     noise_std : float
-        Standard deviation of the noise, in the unit of the outputs (at the nominal output scale).
+        Standard deviation of the noise, in the unit of the outputs if these have about unit variance (it scales with
+        them where the scale is unknown, see `scale`).
     n_tasks, main_task : int
-        Number of tasks, and the one that is maximised.
+        Number u of tasks, and the one that is maximised. It and the tasks with limits are measured by a run of the
+        plant; the others are free.
     data : sequence of (X_t, y_t), optional
-        Safe seeds and supplementary data; the plant's are points of the domain, inside the limits. May also be told
-        one by one.
+        Safe seeds and supplementary data, one pair a task; the plant's are points of the domain, inside the limits.
+        May also be told one by one.
     certificate : {"risk", "theorem", "sharp", "envelope"} or Certificate
-        Evaluated-point risk (default), or a band: Theorem 6 completed, the sharper scalar, the union of all bands.
-        A `Certificate` object is taken as it is; the campaign works on a fresh copy of it.
+        "risk" (default): the probability that the point to be run is unsafe is within the rest of the budget. The
+        others are bands that hold everywhere: Theorem 6 with what its proof needs; one with the smallest
+        multiplier that serves; the union of the bands of all possible correlations. A `Certificate` object is taken as
+        it is; the campaign works on a fresh copy of it.
     correlation : "lkj", list, or array (H, u, u)
-        "lkj": the first feature's correlation is unknown, further features are unrelated; or one entry a feature.
+        "lkj": the first feature's correlation matrix is unknown, with the prior of Lewandowski, Kurowicka and Joe;
+        further features are unrelated. Or one entry a feature: "lkj" or a known matrix (u, u).
     variances : array_like, shape (H, u), optional
         Variances of the tasks in each feature (default 1).
     alternatives : sequence of kernel lists
         Other models, weighed by their evidence (risk only).
     rho, delta : float
-        Probability that the correlation set misses the truth, and the budget of unsafe runs or failing bands.
+        Probability that the set of possible correlations misses the true one (bands only), and that the campaign is
+        unsafe otherwise. The risk rule states 1 - delta, a band 1 - delta - rho.
     horizon : int
         Number of runs of the plant the budget is for.
     supplementary : int
         Runs of the free tasks for each run of the plant.
     eta, truncation : float
-        LKJ prior and its distance from singular matrices.
+        Parameter of the LKJ prior (1: uniform for two tasks), and the smallest eigenvalue of a correlation matrix.
     scale : (a, b) or None
-        Inverse-gamma prior of an unknown output scale (risk only); None takes the scale as stated.
+        Inverse-gamma prior of an unknown factor of all variances (risk only); None takes the variances as stated.
     kappa : float
         The acquisition of the risk rule and of the free tasks is mean + kappa sd. The certified set already keeps
         away from what is uncertain, hence the large default.
     beta : float, optional
-        A constant multiplier (squared) instead of the union bound, as SafeOpt uses; then no probability is guaranteed.
-        This and the next four are for bands only; the risk certificate refuses them, and does not look at `tau`.
+        A constant multiplier (squared) of the bands, as SafeOpt uses; then no probability is guaranteed. This, `psi`,
+        `lipschitz` and `correlation_set` are for bands; the risk certificate refuses them.
     psi : float, optional
-        Discretisation term of a box, a number for all rounds; without it and `lipschitz` it is neglected, and said so.
+        What a constrained task may change between two points of the mesh on a box; without it and `lipschitz` it is
+        neglected, and said so.
     lipschitz : float, optional
         Lipschitz constant of the constrained tasks on a box: psi is computed from it for every run. What is stated
         then holds if the constant does.
     tau : float
-        Euclidean distance to which the discretisation covers a box.
+        Width of the mesh on a box that a band is stated for (bands only).
     correlation_set : {"credible", "likelihood"}, optional
-        Set of correlations of a band by name (default: credible for the theorem, else likelihood).
+        Set of possible correlations (default: credible for the theorem, else likelihood).
     seed : int or Generator, optional
+
+    Attributes
+    ----------
+    best : (x, value)
+        The best run of the plant that never broke a limit.
+    history : SafeHistory
+        All observations that were told, in their order.
+    messages, lapses : list of str
+        What was said on the way, and why a band states nothing any more.
+    spent, stated : float
+        Risk spent so far, and the probability that the campaign stays safe (None: nothing is stated).
+    e_value, better_lengthscale : float
+        Evidence against the lengthscale, and the factor that fits better, if the alarm was raised.
 
     References
     ----------
@@ -2041,6 +2081,8 @@ class SafeMTBO(_Rounds):
     >>> x, task = opt.ask()
     >>> task  # the free task comes first
     1
+    >>> opt.best[1]
+    0.5
     """
 
     def ask(self) -> Proposal:
@@ -2056,7 +2098,7 @@ class SafeMTBO(_Rounds):
         """An observation at x (d,): a number for one task, or one number a task with NaN where missing.
 
         The task of a number may be left out at the point that was asked for. A run of the plant at any other point is
-        judged by the certificate first: see `history[-1].note`, `spent` and `stated`.
+        judged by the certificate first: see the `note` of its entry in `history`, `spent` and `stated`.
 
         Raises
         ------

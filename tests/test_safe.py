@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -1070,3 +1071,26 @@ def test_the_values_of_a_correlation_stand_for_its_interval(lo, hi):
         unions.append(((mean - 4 * np.sqrt(var)).min(0), (mean + 4 * np.sqrt(var)).max(0)))
     (low, _), (least, most) = unions
     assert ((low - least) / (most - least)).max() < 2e-3
+
+
+@pytest.mark.filterwarnings("ignore::mtbo_nb.safe.SafetyWarning")
+def test_the_best_run_is_the_best_that_never_broke_a_limit():
+    opt = start(supplementary=0, thresholds=(-1.0, 2.0))
+    assert opt.best[0] == [0.5] and opt.best[1] == 0.3
+    opt.ask()
+    opt.tell([0.25], 0.7, 0)
+    opt.tell([0.75], 5.0, 0)
+    assert opt.best[0] == [0.25] and opt.best[1] == 0.7
+    with pytest.raises(RuntimeError, match="task 0 has no data"):
+        _ = start(data=None).best
+
+
+def test_a_missing_sampler_is_named_before_a_campaign(monkeypatch):
+    monkeypatch.setitem(sys.modules, "emcee", None)
+    with pytest.raises(ImportError, match=r"sampler emcee: .*\[sampling\]"):
+        start(n_tasks=3, data=None)
+    start(n_tasks=3, data=None, correlation=[np.eye(3)])
+
+
+def test_the_risk_rule_has_no_condition_of_a_band():
+    assert in_a_box().condition == "" and "psi neglected" in in_a_box(certificate="sharp").condition
