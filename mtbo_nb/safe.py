@@ -95,6 +95,8 @@ from mtbo_nb.correlation import (
     task_data,
     with_correlation,
 )
+
+# %% ../nbs/07_safe_lmc.ipynb #c4
 from mtbo_nb.kernels import (
     SE,
     Matern,
@@ -108,7 +110,7 @@ from mtbo_nb.kernels import (
 )
 from .mtkb import _as_domain, as_generator
 
-# %% ../nbs/07_safe_lmc.ipynb #c4
+# %% ../nbs/07_safe_lmc.ipynb #c5
 from mtbo_nb.scaling import (
     CarriedPosterior,
     RobustScaling,
@@ -126,7 +128,7 @@ Array = NDArray[np.float64]
 _all_ = ["RobustScaling", "robust_scaling"]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c11
+# %% ../nbs/07_safe_lmc.ipynb #c12
 def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     """Nodes and weights of the n-point Gauss rule of a discrete distribution, by the Lanczos recursion."""
     q = np.sqrt(mass / mass.sum())
@@ -145,7 +147,7 @@ def gauss_nodes(values: Array, mass: Array, n: int) -> tuple[Array, Array]:
     return nodes, vectors[0] ** 2
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c14
+# %% ../nbs/07_safe_lmc.ipynb #c15
 @dataclass(frozen=True)
 class Model:
     """Kernels, the known matrices (H, u, u), and the features whose correlations are unknown."""
@@ -160,7 +162,7 @@ class Model:
         return len(self.unknown) > 1 or (bool(self.unknown) and self.base.shape[-1] > 2)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c15
+# %% ../nbs/07_safe_lmc.ipynb #c16
 @dataclass(frozen=True)
 class Prior:
     """Noise, output scale (a, b) or None, LKJ parameter and truncation, and how many nodes to keep."""
@@ -172,7 +174,7 @@ class Prior:
     nodes: int = 16
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c16
+# %% ../nbs/07_safe_lmc.ipynb #c17
 @dataclass(frozen=True)
 class Nodes:
     """Matrices (J, H, u, u) with weights (J,), the log evidence of the model, and the correlation's posterior.
@@ -188,20 +190,20 @@ class Nodes:
     drawn_at: Array | None = None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c17
+# %% ../nbs/07_safe_lmc.ipynb #c18
 def _evidences(model: Model, Sigmas: Array, data: TaskData, prior: Prior) -> Array:
     """Log evidence of every matrix."""
     family = lmc_family(model.kernels, Sigmas, data, prior.noise_var)
     return log_evidence(family.logdet, family.quad, len(data), prior.scale)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c18
+# %% ../nbs/07_safe_lmc.ipynb #c19
 def _given(model: Model, prior: Prior) -> dict[str, Any]:
     """What both ways to a posterior of the correlation are told."""
     return {"base": model.base, "eta": prior.eta, "truncation": prior.truncation, "scale": prior.scale}
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c19
+# %% ../nbs/07_safe_lmc.ipynb #c20
 def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None = None) -> Nodes:
     """Posterior nodes of one model: quadrature for one unknown correlation of two tasks, else a Markov chain."""
     if not model.unknown:
@@ -215,7 +217,7 @@ def believe(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator
     return Nodes(model, with_correlation(model.base, r, feature), weights, p.log_evidence, p)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c21
+# %% ../nbs/07_safe_lmc.ipynb #c22
 def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, before: Nodes | None) -> Nodes:
     """Draws of a chain, reweighted while they are good enough."""
     if before is not None and before.drawn_at is not None:
@@ -229,7 +231,7 @@ def _chain_nodes(model: Model, data: TaskData, prior: Prior, rng: np.random.Gene
     return Nodes(model, chain.Sigmas, weights, None, chain, _evidences(model, chain.Sigmas, data, prior))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c22
+# %% ../nbs/07_safe_lmc.ipynb #c23
 _NO_EVIDENCE = "alternatives need an evidence, which takes two tasks and one unknown correlation at most"
 
 
@@ -242,7 +244,7 @@ def _model_evidence(evidence: list[float | None]) -> Array:
     return np.array(evidence, dtype=float)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c23
+# %% ../nbs/07_safe_lmc.ipynb #c24
 def _weigh(parts: Sequence[Nodes]) -> tuple[Array, float]:
     """Weights of the models, and what the alternatives add to the log evidence of the first."""
     logs = _model_evidence([n.log_evidence for n in parts])
@@ -250,7 +252,7 @@ def _weigh(parts: Sequence[Nodes]) -> tuple[Array, float]:
     return weights / weights.sum(), float(logsumexp(logs) - np.log(len(logs)) - logs[0])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c24
+# %% ../nbs/07_safe_lmc.ipynb #c25
 def _output_scale(prior: Prior, quad: Array, n: int) -> tuple[float, Array]:
     """Degrees of freedom and scale of Student's t for every node; infinity and ones if the scale is known."""
     if prior.scale is None:
@@ -259,7 +261,7 @@ def _output_scale(prior: Prior, quad: Array, n: int) -> tuple[float, Array]:
     return 2 * a + n, np.sqrt((b + quad / 2) / (a + n / 2))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c26
+# %% ../nbs/07_safe_lmc.ipynb #c27
 _Moments = Callable[[Array, int], tuple[Array, Array]]
 
 
@@ -285,7 +287,7 @@ class LastMoments:
         return {"moments": self.moments, "X": np.empty(0), "known": {}}
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c27
+# %% ../nbs/07_safe_lmc.ipynb #c28
 class Belief:
     """The posterior of f as a weighted sum of nodes, over all models; `noise_std` is in the unit of the outputs."""
 
@@ -323,7 +325,7 @@ class Belief:
         return np.asarray(ndtr(z) if np.isinf(self.dof) else stdtr(self.dof, z))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c28
+# %% ../nbs/07_safe_lmc.ipynb #c29
 def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     """Mean and standard deviation of one task at X over all nodes, each (s,)."""
     mean, sd = belief.moments(X, task)
@@ -331,7 +333,7 @@ def mixture(belief: Belief, X: Array, task: int) -> tuple[Array, Array]:
     return centre, np.sqrt(belief.weights @ (belief.spread * sd**2 + (mean - centre) ** 2))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c29
+# %% ../nbs/07_safe_lmc.ipynb #c30
 def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, float]]) -> Array:
     """Posterior probability that some constrained task is outside its limits at X (sum over tasks), shape (s,)."""
     total = np.zeros(len(X))
@@ -341,7 +343,7 @@ def unsafe_probability(belief: Belief, X: Array, limits: dict[int, tuple[float, 
     return np.minimum(total, 1.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c37
+# %% ../nbs/07_safe_lmc.ipynb #c38
 _LARGEST = 1e100
 
 
@@ -352,11 +354,11 @@ def _squarable(name: str, values: Array) -> Array:
     return values
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c40
+# %% ../nbs/07_safe_lmc.ipynb #c41
 _Limits = dict[int, tuple[float, float]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c41
+# %% ../nbs/07_safe_lmc.ipynb #c42
 def _end(name: str, value: Any, missing: float) -> float:
     """One end of an interval, `missing` for None."""
     if value is None:
@@ -370,7 +372,7 @@ def _end(name: str, value: Any, missing: float) -> float:
     return float(number.item())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c42
+# %% ../nbs/07_safe_lmc.ipynb #c43
 def _limit(task: int, value: Any) -> tuple[float, float]:
     """(lower, upper) of one task, infinite where there is no limit."""
     name = f"thresholds[{task}]"
@@ -382,7 +384,7 @@ def _limit(task: int, value: Any) -> tuple[float, float]:
     return lo, hi
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c43
+# %% ../nbs/07_safe_lmc.ipynb #c44
 def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     """{task: (lower, upper)} from a number, a pair, or a dictionary of these."""
     given = thresholds if isinstance(thresholds, dict) else {main_task: thresholds}
@@ -396,14 +398,14 @@ def parse_limits(thresholds: Any, main_task: int, n_tasks: int) -> _Limits:
     return limits
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c45
+# %% ../nbs/07_safe_lmc.ipynb #c46
 def _outside(limits: _Limits, task: int, y: Any) -> NDArray[np.bool_]:
     """Is a value of this task outside its limits?"""
     lo, hi = limits.get(task, (-np.inf, np.inf))
     return np.asarray((np.asarray(y) < lo) | (np.asarray(y) > hi))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c46
+# %% ../nbs/07_safe_lmc.ipynb #c47
 def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
     """A seed is a point known to be safe; one that was measured outside the limits is refused."""
     bad = _outside(limits, task, y)
@@ -414,18 +416,19 @@ def _check_seeds(limits: _Limits, task: int, X: Array, y: Array) -> None:
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c49
+# %% ../nbs/07_safe_lmc.ipynb #c50
 def _fixed(x: Array) -> Array:
     """A copy of a point (d,) that cannot be written to, now or later."""
     return np.frombuffer(np.asarray(x, dtype=float).tobytes())
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c51
 def _short(x: Array) -> list[float]:
     """Four significant digits of each coordinate, for reading."""
     return [float(f"{v:.4g}") for v in x]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c50
+# %% ../nbs/07_safe_lmc.ipynb #c52
 @dataclass(frozen=True)
 class _AtPoint:
     """Something about a point and a task; a copy from memory or from a file cannot be written to either."""
@@ -441,7 +444,7 @@ class _AtPoint:
         self.__post_init__()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c51
+# %% ../nbs/07_safe_lmc.ipynb #c53
 @dataclass(frozen=True)
 class Proposal(_AtPoint):
     """What to run next: the point, its task, and what certified it. Unpacks as `x, task = opt.ask()`.
@@ -462,7 +465,7 @@ class Proposal(_AtPoint):
         return f"Proposal(x={_short(self.x)}, task={self.task}, {self.certificate}{notes})"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c52
+# %% ../nbs/07_safe_lmc.ipynb #c54
 @dataclass(frozen=True)
 class Run(_AtPoint):
     """One observation in the history; `risk` is what a run of the plant spent, `fraction` the certified part.
@@ -479,14 +482,14 @@ class Run(_AtPoint):
     first: bool = True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c53
+# %% ../nbs/07_safe_lmc.ipynb #c55
 def _row(i: int, r: Run) -> str:
     """One line of the history's table."""
     cells = (i, r.task, _short(r.x), f"{r.y:.4g}", f"{r.risk:.2g}", html.escape(r.note))
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c54
+# %% ../nbs/07_safe_lmc.ipynb #c56
 class SafeHistory(list[Run]):
     """The observations in their order, with a short repr and a table in a notebook."""
 
@@ -511,7 +514,7 @@ class SafeHistory(list[Run]):
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c57
+# %% ../nbs/07_safe_lmc.ipynb #c61
 @dataclass(eq=False)
 class SafeRecord:
     """The record: what was agreed, what was measured, what was said."""
@@ -561,14 +564,14 @@ class SafeRecord:
         return self.data.X[self.data.rows(task)], self.data.y[self.data.rows(task)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c60
+# %% ../nbs/07_safe_lmc.ipynb #c64
 def _same(domain: Any, X: Array, x: Array) -> NDArray[np.bool_]:
     """Which of the points X (s, d) are x (d,), to rounding."""
     size = np.ptp(domain.X if hasattr(domain, "X") else domain.bounds.T, axis=0)
     return np.asarray((np.abs(X - x) <= 1e-9 * size).all(1))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c61
+# %% ../nbs/07_safe_lmc.ipynb #c65
 def _check_ready(record: SafeRecord) -> None:
     """Without a seed of every task of the plant there is nothing to start from."""
     for task in record.plant_tasks:
@@ -576,13 +579,13 @@ def _check_ready(record: SafeRecord) -> None:
             raise RuntimeError(f"task {task} has no data: tell at least one safe point of it (a seed) before ask()")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c62
+# %% ../nbs/07_safe_lmc.ipynb #c66
 def _was_run(record: SafeRecord, x: Array) -> bool:
     """Was the plant run at x before?"""
     return bool(_same(record.domain, record.of(record.main_task)[0], x).any())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c63
+# %% ../nbs/07_safe_lmc.ipynb #c67
 def _best_safe_run(record: SafeRecord) -> tuple[Array, float]:
     """(x (d,), value) of the best run or seed of the plant at a point that was never measured outside the limits."""
     X, y = record.of(record.main_task)
@@ -598,7 +601,7 @@ def _best_safe_run(record: SafeRecord) -> tuple[Array, float]:
     return X[best], float(y[best])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c66
+# %% ../nbs/07_safe_lmc.ipynb #c70
 def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     """{task: value} of one observation."""
     if y.ndim == 0:
@@ -615,7 +618,7 @@ def _read_values(y: Array, task: int | None, n_tasks: int) -> dict[int, float]:
     return pairs
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c68
+# %% ../nbs/07_safe_lmc.ipynb #c72
 def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     """The task of a number told without one."""
     if record.n_tasks == 1:
@@ -625,7 +628,7 @@ def _meant_task(record: SafeRecord, x: Array, asked: Proposal | None) -> int:
     return asked.task
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c69
+# %% ../nbs/07_safe_lmc.ipynb #c73
 def _read_observation(
     record: SafeRecord, x: ArrayLike, y: ArrayLike, task: int | None, asked: Proposal | None = None
 ) -> tuple[Array, dict[int, float], bool]:
@@ -647,7 +650,7 @@ def _read_observation(
     return np.asarray(record.domain.snap(point)), values, True
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c73
+# %% ../nbs/07_safe_lmc.ipynb #c77
 def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     """The data at the start, task after task; nothing yet is fine."""
     if data is None:
@@ -661,7 +664,7 @@ def _stack(data: Any, n_tasks: int, d: int) -> TaskData:
     return stacked if len(stacked) else replace(stacked, X=np.empty((0, d)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c74
+# %% ../nbs/07_safe_lmc.ipynb #c78
 def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     """The same data with the plant's points as points of the domain; a ValueError if they are none."""
     X = seeds.X.copy()
@@ -673,7 +676,7 @@ def _snap_seeds(seeds: TaskData, tasks: Sequence[int], domain: Any) -> TaskData:
     return replace(seeds, X=X)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c75
+# %% ../nbs/07_safe_lmc.ipynb #c79
 def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain: Any) -> TaskData:
     """The data at the start: points of the domain, inside the limits."""
     seeds = _stack(data, n_tasks, domain.d)
@@ -688,12 +691,12 @@ def _read_seeds(data: Any, limits: _Limits, n_tasks: int, main_task: int, domain
     return seeds
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c78
+# %% ../nbs/07_safe_lmc.ipynb #c82
 class SafetyWarning(UserWarning):
     """Something a person should know before trusting a certificate."""
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c79
+# %% ../nbs/07_safe_lmc.ipynb #c83
 def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about: Any) -> str:
     """Append one observation to data and history; `about` are the other fields of a `Run`. Returns what to warn of."""
     broken = [t for t, y in values.items() if _outside(record.limits, t, y)]
@@ -706,7 +709,7 @@ def _record_run(record: SafeRecord, x: Array, values: dict[int, float], **about:
     return text
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c82
+# %% ../nbs/07_safe_lmc.ipynb #c86
 @dataclass(frozen=True)
 class Verdict:
     """For points X: certified or not, the number that decides (a probability or a margin), and the acquisition."""
@@ -732,12 +735,12 @@ class Verdict:
         return int(np.argmax(np.where(self.ok, self.score, -np.inf)))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c84
+# %% ../nbs/07_safe_lmc.ipynb #c88
 Judge = Callable[[Array], Verdict]
 Band = Callable[[Array, int], tuple[Array, Array]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c86
+# %% ../nbs/07_safe_lmc.ipynb #c90
 def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> None:
     """An error that names the certificate if its verdict on n points cannot be used."""
     parts = (v.ok, v.value, v.score) if isinstance(v, Verdict) else ()
@@ -756,7 +759,7 @@ def _check_verdict(v: Any, name: str, n: int, charges: bool, alpha: float) -> No
         )
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c87
+# %% ../nbs/07_safe_lmc.ipynb #c91
 def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     """The same judge, its verdicts checked."""
 
@@ -768,7 +771,7 @@ def _checked(judge: Judge, rule: Any, alpha: float = 1.0) -> Judge:
     return checked
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c88
+# %% ../nbs/07_safe_lmc.ipynb #c92
 @dataclass(frozen=True)
 class Situation:
     """What a certificate may look at before a run of the plant."""
@@ -795,7 +798,7 @@ class Situation:
         return self.belief.parts[0].model.kernels
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c90
+# %% ../nbs/07_safe_lmc.ipynb #c94
 class Certificate:
     """A rule that certifies points. Subclasses give `name` and `judge`.
 
@@ -864,7 +867,7 @@ class Certificate:
         return f"{self.name}: margin {np.nan if value is None else value:.3g}, {states}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c92
+# %% ../nbs/07_safe_lmc.ipynb #c96
 def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: float, kappa: float) -> Judge:
     """Certified: posterior probability of being unsafe at most alpha. Acquisition: mean + kappa sd."""
 
@@ -876,7 +879,7 @@ def risk_certificate(belief: Belief, limits: _Limits, main_task: int, alpha: flo
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c93
+# %% ../nbs/07_safe_lmc.ipynb #c97
 class RiskCertificate(Certificate):
     """The posterior probability that the point is unsafe is within what the next run may risk."""
 
@@ -896,7 +899,7 @@ class RiskCertificate(Certificate):
         return f"P(unsafe) = {value:.2g}, allowed {record.alpha:.2g}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c97
+# %% ../nbs/07_safe_lmc.ipynb #c101
 def theorem_band(reference: _Moments, multiplier: float) -> Band:
     """(lower, upper) from the reference's moments and one multiplier."""
 
@@ -907,7 +910,7 @@ def theorem_band(reference: _Moments, multiplier: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c98
+# %% ../nbs/07_safe_lmc.ipynb #c102
 def envelope_band(moments: _Moments, beta: float) -> Band:
     """(lower, upper) over all matrices, from their moments (S, s)."""
 
@@ -919,7 +922,7 @@ def envelope_band(moments: _Moments, beta: float) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c99
+# %% ../nbs/07_safe_lmc.ipynb #c103
 def sharp_band(moments: _Moments, beta: float, points: Array) -> Band:
     """(lower, upper) around the reference, entry 0 of the moments (S, s), by the sharper scalar of the points.
 
@@ -938,7 +941,7 @@ def sharp_band(moments: _Moments, beta: float, points: Array) -> Band:
     return band
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c101
+# %% ../nbs/07_safe_lmc.ipynb #c105
 def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, reward: Band | None = None) -> Judge:
     """Certified: the band, widened by psi, lies inside the limits. The number is the smallest margin."""
 
@@ -953,7 +956,7 @@ def band_certificate(band: Band, limits: _Limits, main_task: int, psi: float, re
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c105
+# %% ../nbs/07_safe_lmc.ipynb #c111
 @dataclass
 class CorrelationSet:
     """The matrices that are possible now, and the reference among them; remembers what was possible before.
@@ -994,14 +997,14 @@ class CorrelationSet:
         self.last, self.kept = (-1.0, 1.0), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c109
+# %% ../nbs/07_safe_lmc.ipynb #c115
 def spread_values(lo: float, hi: float, n: int = 41) -> Array:
     """Values of a correlation from lo to hi: n with equal spaces in r, and n with equal spaces in artanh r."""
     first, last = np.arctanh(np.clip([lo, hi], -1 + 1e-16, 1 - 1e-16))
     return np.unique(np.concatenate([np.linspace(lo, hi, n), np.tanh(np.linspace(first, last, n)).clip(lo, hi)]))
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c110
+# %% ../nbs/07_safe_lmc.ipynb #c116
 def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Array]:
     """(Sigmas (S, H, u, u), Sigma_ref (H, u, u)) of the main model."""
     nodes = now.belief.parts[0]
@@ -1022,7 +1025,7 @@ def possible_matrices(which: CorrelationSet, now: Situation) -> tuple[Array, Arr
     return stack[1:], stack[0]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c116
+# %% ../nbs/07_safe_lmc.ipynb #c122
 @dataclass
 class _Reference:
     """Moments under the reference, carried along on a list of candidates."""
@@ -1047,7 +1050,7 @@ class _Reference:
         return lambda X, t: kept.moments(t) if X is c.domain.X else fresh(X, t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c117
+# %% ../nbs/07_safe_lmc.ipynb #c123
 def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData, noise_var: float) -> _Moments:
     """(mean, variance) of a task at X under one matrix; the factor is computed when it is first needed."""
     families: list[Any] = []
@@ -1061,7 +1064,7 @@ def _first_moments(kernels: Sequence[ScalarKernel], Sigma: Array, data: TaskData
     return LastMoments(moments)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c120
+# %% ../nbs/07_safe_lmc.ipynb #c126
 def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | None = None) -> float | None:
     """psi for the bands mu +- sqrt(beta) sigma of Sigmas (S, H, u, u), or None if it is neglected."""
     if now.lipschitz is None:
@@ -1071,7 +1074,7 @@ def between_points(now: Situation, Sigmas: Array, beta: float, data: TaskData | 
     return max(discretisation(now.kernels, S, own, now.noise_var, **rest) for S in Sigmas)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c122
+# %% ../nbs/07_safe_lmc.ipynb #c128
 def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | None = None) -> Judge:
     """`band_certificate` with the limits of a campaign, and what is to be said about it."""
     c = now.record
@@ -1082,13 +1085,13 @@ def band_judge(band: Band, now: Situation, psi: float | None, reward: Band | Non
     return band_certificate(band, c.limits, c.main_task, psi or 0.0, reward)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c124
+# %% ../nbs/07_safe_lmc.ipynb #c130
 def full_multiplier(scaling: RobustScaling) -> float:
     """nu + gamma sqrt(beta) of Theorem 6."""
     return scaling.sqrt_beta_bar
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c125
+# %% ../nbs/07_safe_lmc.ipynb #c131
 @dataclass
 class TheoremCertificate(Certificate):
     """One band around a reference, valid for every possible matrix.
@@ -1139,7 +1142,7 @@ class TheoremCertificate(Certificate):
         self.reference, self.scaling = _Reference(), None
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c128
+# %% ../nbs/07_safe_lmc.ipynb #c134
 @dataclass
 class _OverSet(Certificate):
     """A band from all possible matrices at every point."""
@@ -1164,7 +1167,7 @@ class _OverSet(Certificate):
         self.correlations.forget()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c129
+# %% ../nbs/07_safe_lmc.ipynb #c135
 class SharpCertificate(_OverSet):
     """One band around a reference, with the smallest scalar that serves at the candidates."""
 
@@ -1175,6 +1178,7 @@ class SharpCertificate(_OverSet):
         return sharp_band(moments, now.beta, now.candidates)
 
 
+# %% ../nbs/07_safe_lmc.ipynb #c136
 class EnvelopeCertificate(_OverSet):
     """The union of the bands of all possible matrices."""
 
@@ -1185,7 +1189,7 @@ class EnvelopeCertificate(_OverSet):
         return envelope_band(moments, now.beta)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c132
+# %% ../nbs/07_safe_lmc.ipynb #c139
 def either(first: Judge, second: Judge) -> Judge:
     """Certified by one of two bands that hold at the same time; the smaller of the two upper bounds."""
 
@@ -1196,7 +1200,7 @@ def either(first: Judge, second: Judge) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c133
+# %% ../nbs/07_safe_lmc.ipynb #c140
 class SingleTaskCertificate(Certificate):
     """Every task of the plant from its own data alone: no correlation is needed."""
 
@@ -1216,7 +1220,7 @@ class SingleTaskCertificate(Certificate):
         return band_judge(theorem_band(lambda X, t: alone[t](X, 0), np.sqrt(now.beta)), now, psi)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c134
+# %% ../nbs/07_safe_lmc.ipynb #c141
 @dataclass
 class OrSingleTask(Certificate):
     """A multi-task band beside the single-task one; the latter alone where the former adds nothing to it."""
@@ -1266,7 +1270,7 @@ class OrSingleTask(Certificate):
         return super().unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c138
+# %% ../nbs/07_safe_lmc.ipynb #c146
 CERTIFICATES = ("risk", "theorem", "sharp", "envelope")
 _KINDS = ("credible", "likelihood")
 _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
@@ -1276,7 +1280,7 @@ _BANDS: dict[str, Callable[[CorrelationSet], Certificate]] = {
 }
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c139
+# %% ../nbs/07_safe_lmc.ipynb #c147
 def _one_of(name: str, value: Any, allowed: Any) -> Any:
     """The word, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
@@ -1284,7 +1288,7 @@ def _one_of(name: str, value: Any, allowed: Any) -> Any:
     return value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c140
+# %% ../nbs/07_safe_lmc.ipynb #c148
 def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: int) -> Certificate:
     """A certificate from its name and the kind of its correlation set, or a fresh copy of the object."""
     if isinstance(certificate, Certificate):
@@ -1301,13 +1305,13 @@ def as_certificate(certificate: str | Certificate, kind: str | None, n_tasks: in
     return OrSingleTask(rule) if n_tasks > 1 else rule
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c141
+# %% ../nbs/07_safe_lmc.ipynb #c149
 def _default_set(certificate: str) -> str:
     """The kind of correlation set that goes with a certificate's name."""
     return "credible" if certificate == "theorem" else "likelihood"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c148
+# %% ../nbs/07_safe_lmc.ipynb #c157
 def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rng: np.random.Generator) -> Array:
     """Normal clouds of several widths (fractions of the box) around centres, clipped to the box."""
     low, high = bounds.T
@@ -1316,7 +1320,7 @@ def clouds(centres: Array, widths: Sequence[float], size: int, bounds: Array, rn
     return np.clip((centres[:, None, None, :] + scaled).reshape(-1, len(bounds)), low, high)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c149
+# %% ../nbs/07_safe_lmc.ipynb #c158
 def search_box(
     judge: Judge, X: Array, verdict: Verdict, bounds: Array, rng: np.random.Generator, rounds: int = 8
 ) -> tuple[Array, Verdict]:
@@ -1338,7 +1342,7 @@ def search_box(
     return X[top], verdict.at([top])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c153
+# %% ../nbs/07_safe_lmc.ipynb #c162
 class ListSearch:
     """Search over a list of candidates: all are looked at."""
 
@@ -1368,7 +1372,7 @@ class ListSearch:
         return float(ok.mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c154
+# %% ../nbs/07_safe_lmc.ipynb #c163
 class BoxSearch:
     """Search over a box: a uniform sample, clouds around what was run, and clouds that shrink."""
 
@@ -1401,7 +1405,7 @@ class BoxSearch:
         return float(ok[:1024].mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c155
+# %% ../nbs/07_safe_lmc.ipynb #c164
 _Search = ListSearch | BoxSearch
 
 
@@ -1410,13 +1414,13 @@ def _as_search(domain: Any, rng: np.random.Generator) -> _Search:
     return ListSearch(domain, rng) if hasattr(domain, "X") else BoxSearch(domain, rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c157
+# %% ../nbs/07_safe_lmc.ipynb #c166
 def points_counted(domain: Any, tau: float) -> float:
     """Number of candidates of a list, or of points of a mesh of a box."""
     return float(len(domain.X)) if hasattr(domain, "X") else grid_points(domain.bounds, tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c160
+# %% ../nbs/07_safe_lmc.ipynb #c169
 def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict) -> tuple[Array, float | None]:
     """The next point of the plant and the value that certified it, None for a repetition."""
 
@@ -1437,7 +1441,7 @@ def _choose_run(now: Situation, search: _Search, judge: Judge, verdict: Verdict)
     return x, value
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c163
+# %% ../nbs/07_safe_lmc.ipynb #c172
 def _farthest(X: Array, seen: Array) -> Array:
     """The candidate farthest from what was seen, in units of the candidates' ranges."""
     if not len(seen):
@@ -1447,7 +1451,7 @@ def _farthest(X: Array, seen: Array) -> Array:
     return np.asarray(X[np.argmax(cdist(X / size, seen / size).min(1))])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c165
+# %% ../nbs/07_safe_lmc.ipynb #c174
 def _unlimited(predict: _Moments, task: int, kappa: float) -> Judge:
     """A task without limits: everything is allowed, mean + kappa sd is wanted."""
 
@@ -1458,7 +1462,7 @@ def _unlimited(predict: _Moments, task: int, kappa: float) -> Judge:
     return judge
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c166
+# %% ../nbs/07_safe_lmc.ipynb #c175
 def _free_run(record: SafeRecord, search: _Search, done: int, predict: _Moments, kappa: float) -> Proposal:
     """The next run of a free task, `done` of this round being done."""
     task, turn = record.side_tasks[done % len(record.side_tasks)], done // len(record.side_tasks)
@@ -1471,7 +1475,7 @@ def _free_run(record: SafeRecord, search: _Search, done: int, predict: _Moments,
     return Proposal(x.copy(), task, f"not constrained ({why})", None)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c169
+# %% ../nbs/07_safe_lmc.ipynb #c178
 def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     """The same kernel with its lengthscales multiplied by c."""
     if isinstance(kernel, Scaled):
@@ -1483,11 +1487,11 @@ def rescaled(kernel: ScalarKernel, c: float) -> ScalarKernel:
     raise TypeError(f"kernel must be SE, Matern or a multiple of one to be rescaled, got {kernel!r}")
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c171
+# %% ../nbs/07_safe_lmc.ipynb #c180
 MULTIPLES = (1 / 3, 0.5, 2.0, 3.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c172
+# %% ../nbs/07_safe_lmc.ipynb #c181
 def lengthscale_evidence(
     model: Model, data: TaskData, prior: Prior, rng: np.random.Generator, mean: Array | None = None
 ) -> Array:
@@ -1502,13 +1506,13 @@ def lengthscale_evidence(
     return np.array(logs[1:], dtype=float) - float(logs[0] or 0.0)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c173
+# %% ../nbs/07_safe_lmc.ipynb #c182
 def e_value(log_ratios: Array) -> float:
     """Mean of the evidence ratios; large speaks against the model."""
     return float(np.exp(np.minimum(log_ratios, 700.0)).mean())
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c176
+# %% ../nbs/07_safe_lmc.ipynb #c185
 def _alarm(e_value: float, multiple: float) -> str:
     """What the alarm says: how the model is wrong, and what that means for the certificates."""
     if multiple < 1:
@@ -1519,7 +1523,7 @@ def _alarm(e_value: float, multiple: float) -> str:
     return f"the data speak against the lengthscale ({better}): {means}"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c179
+# %% ../nbs/07_safe_lmc.ipynb #c188
 def _ratios(belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generator) -> Array:
     """Log evidence of the lengthscales times `MULTIPLES`, relative to that of all models together."""
     nodes = belief.parts[0]
@@ -1527,7 +1531,7 @@ def _ratios(belief: Belief, data: TaskData, prior: Prior, rng: np.random.Generat
     return lengthscale_evidence(nodes.model, data, prior, rng, mean) - belief.gain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c180
+# %% ../nbs/07_safe_lmc.ipynb #c189
 def _untested(kernels: Sequence[ScalarKernel]) -> list[str]:
     """A word on kernels that have no lengthscale to multiply."""
     try:
@@ -1537,7 +1541,7 @@ def _untested(kernels: Sequence[ScalarKernel]) -> list[str]:
     return []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c181
+# %% ../nbs/07_safe_lmc.ipynb #c190
 _ALARM = 100.0
 
 
@@ -1566,7 +1570,7 @@ class LengthscaleWatch:
         return [text]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c185
+# %% ../nbs/07_safe_lmc.ipynb #c194
 def _entries(correlation: Any, n_features: int) -> list[Any]:
     """One entry a feature: "lkj", a matrix, or None for unrelated tasks."""
     if isinstance(correlation, str):
@@ -1578,7 +1582,7 @@ def _entries(correlation: Any, n_features: int) -> list[Any]:
     return entries
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c186
+# %% ../nbs/07_safe_lmc.ipynb #c195
 def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances: Any) -> tuple[Array, list[int]]:
     """(base (H, u, u), unknown features) from "lkj", a list with "lkj" or a matrix a feature, or an array (H, u, u)."""
     sizes = np.ones((n_features, n_tasks)) if variances is None else as_real("variances", variances)
@@ -1594,7 +1598,7 @@ def parse_correlation(correlation: Any, n_features: int, n_tasks: int, variances
     return base, unknown if n_tasks > 1 else []
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c188
+# %% ../nbs/07_safe_lmc.ipynb #c197
 def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, variances: Any, d: int) -> list[Model]:
     """The model and its alternatives; an alternative has its own kernels, its first feature's correlation unknown."""
     kernels = as_kernels("kernels", given, d)
@@ -1606,7 +1610,7 @@ def _read_models(given: Any, alternatives: Any, correlation: Any, n_tasks: int, 
     return [Model(kernels, base, unknown), *(Model(*o) for o in others)]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c191
+# %% ../nbs/07_safe_lmc.ipynb #c200
 def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     """The models, if the certificate can serve them."""
     if len(models) > 1 and not rule.charges_risk:
@@ -1621,11 +1625,11 @@ def _check_models(models: list[Model], rule: Certificate) -> list[Model]:
     return models
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c194
+# %% ../nbs/07_safe_lmc.ipynb #c203
 _Blocks = list[list[CarriedPosterior]]
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c195
+# %% ../nbs/07_safe_lmc.ipynb #c204
 def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -> _Blocks:
     """For each model two carried posteriors, one for the data of each of two tasks."""
     blocks = []
@@ -1636,7 +1640,7 @@ def _new_blocks(models: Sequence[Model], noise_var: float, record: SafeRecord) -
     return blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c196
+# %% ../nbs/07_safe_lmc.ipynb #c205
 def _append_new(blocks: _Blocks, data: TaskData) -> None:
     """Take in what came since the last time."""
     for t, c in [(t, pair[t]) for pair in blocks for t in (0, 1)]:
@@ -1645,7 +1649,7 @@ def _append_new(blocks: _Blocks, data: TaskData) -> None:
             c.append(data.X[new], data.y[new], t)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c198
+# %% ../nbs/07_safe_lmc.ipynb #c207
 class SafeLearner:
     """Keeps the belief up to date with the record."""
 
@@ -1672,7 +1676,7 @@ class SafeLearner:
         return self.blocks
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c201
+# %% ../nbs/07_safe_lmc.ipynb #c210
 def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
     """What is to be said if the belief consists of draws of a chain."""
     for n in belief.parts:
@@ -1683,7 +1687,7 @@ def _chain_notes(belief: Belief, rule: Certificate) -> Iterator[str]:
             yield f"probabilities are Monte Carlo: means over {effective:.0f} effective draws of a Markov chain"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c202
+# %% ../nbs/07_safe_lmc.ipynb #c211
 def _propose(
     now: Situation, rule: Certificate, search: _Search, watch: LengthscaleWatch, prior: Prior, rng: np.random.Generator
 ) -> tuple[Proposal, float]:
@@ -1698,13 +1702,13 @@ def _propose(
     return Proposal(x.copy(), now.record.main_task, text, value, tuple(now.notes)), search.share(verdict.ok)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c205
+# %% ../nbs/07_safe_lmc.ipynb #c214
 def _is_asked(record: SafeRecord, x: Array, asked: Proposal | None) -> bool:
     """Is this the run of the plant that was asked for?"""
     return asked is not None and asked.task == record.main_task and bool(_same(record.domain, asked.x[None], x)[0])
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c206
+# %% ../nbs/07_safe_lmc.ipynb #c215
 _UNCERTIFIED = "own point, not certified"
 
 
@@ -1722,7 +1726,7 @@ def _price(
     return 0.0, "own point, certified" if verdict.ok[0] else _UNCERTIFIED
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c209
+# %% ../nbs/07_safe_lmc.ipynb #c218
 def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> float | None:
     """A Lipschitz constant, if one is given: instead of psi, and on a box only."""
     if lipschitz is None:
@@ -1734,7 +1738,7 @@ def _read_lipschitz(lipschitz: float | None, psi: float | None, domain: Any) -> 
     return as_nonnegative("lipschitz", lipschitz)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c210
+# %% ../nbs/07_safe_lmc.ipynb #c219
 def _read_band(
     psi: float | None, lipschitz: float | None, tau: float, beta: float | None, domain: Any
 ) -> tuple[float | None, float | None, float, float | None]:
@@ -1745,7 +1749,7 @@ def _read_band(
     return known_psi, slope, as_positive("tau", tau), known_beta
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c211
+# %% ../nbs/07_safe_lmc.ipynb #c220
 def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_scale: bool) -> Prior:
     """The numbers of the prior."""
     noise, known = as_positive("noise_std", noise_std), as_scale("scale", scale)
@@ -1759,7 +1763,7 @@ def _read_prior(noise_std: Any, scale: Any, eta: Any, truncation: Any, unknown_s
     return Prior(noise**2, known if unknown_scale else None, as_positive("eta", eta), apart)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c213
+# %% ../nbs/07_safe_lmc.ipynb #c222
 def _read_rule(
     certificate: str | Certificate, kind: str | None, n_tasks: int, beta: float | None, **band: Any
 ) -> Certificate:
@@ -1771,7 +1775,7 @@ def _read_rule(
     return rule if beta is None else rule.unproved()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c215
+# %% ../nbs/07_safe_lmc.ipynb #c224
 def _read_agreement(
     domain: Any,
     thresholds: Any,
@@ -1790,7 +1794,7 @@ def _read_agreement(
     return domain, limits, n_tasks, main, failing, missing, rounds, _read_seeds(data, limits, n_tasks, main, domain)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c217
+# %% ../nbs/07_safe_lmc.ipynb #c226
 def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[str]:
     """Why a band states nothing, known from the start."""
     if rule.charges_risk:
@@ -1800,7 +1804,7 @@ def _first_lapses(rule: Certificate, beta: float | None, model: Model) -> list[s
     return constant + chain
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c218
+# %% ../nbs/07_safe_lmc.ipynb #c227
 def _condition(rule: Certificate, domain: Any, psi: float | None, lipschitz: float | None) -> str:
     """What a band's statement on a box depends on."""
     if rule.charges_risk or hasattr(domain, "X"):
@@ -1810,7 +1814,7 @@ def _condition(rule: Certificate, domain: Any, psi: float | None, lipschitz: flo
     return " on the grid, psi neglected" if psi is None else " if psi holds"
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c221
+# %% ../nbs/07_safe_lmc.ipynb #c230
 class _Made(SafeRecord):
     """The record with its parts."""
 
@@ -1831,7 +1835,7 @@ class _Made(SafeRecord):
         self.search = _as_search(self.domain, self.rng)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c222
+# %% ../nbs/07_safe_lmc.ipynb #c231
 class _Parts(_Made):
     """What the user gave, each argument read once."""
 
@@ -1876,7 +1880,7 @@ class _Parts(_Made):
         self._make()
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c224
+# %% ../nbs/07_safe_lmc.ipynb #c233
 @contextmanager
 def _noise_named(prior: Prior) -> Iterator[None]:
     """A singular matrix in the words of a user."""
@@ -1891,7 +1895,7 @@ def _noise_named(prior: Prior) -> Iterator[None]:
         ) from error
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c226
+# %% ../nbs/07_safe_lmc.ipynb #c235
 class _Readings(_Parts):
     """What can be read off a campaign; its state between two calls."""
 
@@ -1959,7 +1963,7 @@ class _Readings(_Parts):
             return mixture(self.belief, as_points("X", X, self.domain.d), known)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c228
+# %% ../nbs/07_safe_lmc.ipynb #c237
 class _Rounds(_Readings):
     """The next proposal, and the count of what was run."""
 
@@ -1989,7 +1993,7 @@ class _Rounds(_Readings):
         return Situation(self, self.belief, noise, X, self.kappa, self.beta, self.psi, self.lipschitz, self.tau)
 
 
-# %% ../nbs/07_safe_lmc.ipynb #c229
+# %% ../nbs/07_safe_lmc.ipynb #c238
 class SafeMTBO(_Rounds):
     """Safe multi-task Bayesian optimisation by ask and tell: a plant with limits, and free supplementary tasks.
 
